@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// maxCorpora is what all inputs that are kept for fuzz targets may have together, in bytes, and maxSeeds how
-// many one target may have.
+// maxCorpora limits the total size of all corpora of fuzz targets, in bytes. maxSeeds limits the number of
+// inputs of one target.
 const (
 	maxCorpora = 1 << 20
 	maxSeeds   = 24
 )
 
-// TestCorporaAreSmallAndOfTargets: each fuzz target has inputs that are kept, and those belong to a target of their
-// package, or nobody runs them.
+// TestCorporaAreSmallAndOfTargets checks that each fuzz target has a corpus, and that each corpus belongs to a
+// target of its package. Otherwise no test would run its inputs.
 func TestCorporaAreSmallAndOfTargets(t *testing.T) {
-	seeds := make(map[string]int) // in each folder that has any
+	seeds := make(map[string]int) // number of inputs in each folder
 	var size int64
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
 		folder := filepath.ToSlash(filepath.Dir(name))
@@ -53,7 +53,7 @@ func TestCorporaAreSmallAndOfTargets(t *testing.T) {
 	}
 }
 
-// corpora are the folders in which go test looks for the inputs of the module's fuzz targets.
+// corpora returns the folders where go test looks for the inputs of the module's fuzz targets.
 func corpora(t *testing.T) (folders []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {

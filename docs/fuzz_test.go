@@ -12,29 +12,28 @@ import (
 	"testing"
 )
 
-// decoding are the calls by which bytes become something: of a stream, of a message, of what a
-// message holds. Numbers that package encoding/binary reads are more.
+// decoding lists the calls that decode bytes of a stream or message. Calls of package encoding/binary that read
+// numbers also count: see readsNumber.
 var decoding = map[string]bool{
 	"SetStreamHandler": true, "ReadMsg": true, "ReadFull": true, "Unmarshal": true, "ConsumeTypedEnvelope": true,
 }
 
-// undecoded are the packages that call them, and decode nothing that comes from another peer.
+// undecoded lists packages that make such calls, but decode no input from other peers.
 var undecoded = map[string]string{
-	"cmd/internal/localnet":          "what its own children print",
-	"cmd/internal/program":           "files of the submitter's own",
-	"e2e/bench/finding/sim":          "names that it has made itself",
-	"mpj/internal/guest":             "what the engine answers that it runs in",
-	"internal/loopback":              "hands streams on",
-	"peer/launch/process/supervisor": "what its own children print",
-	"peer/control":                   "what the owner's own commands and peer send",
-	"peer/net/node":                  "the file of its own ports",
-	"peer/owner/machine":             "the file of its own speed",
-	"peer/owner/uptime":              "the file of its own running time",
-	"peer/net/relay":                 "resets every stream, and hands those of the library on",
+	"cmd/internal/localnet":          "the output of its children",
+	"cmd/internal/program":           "the submitter's files",
+	"e2e/bench/finding/sim":          "names that it made itself",
+	"mpj/internal/guest":             "answers of the engine that it runs in",
+	"internal/loopback":              "passes streams on",
+	"peer/launch/process/supervisor": "the output of its children",
+	"peer/control":                   "messages of the owner's commands and peer",
+	"peer/net/node":                  "the file with its ports",
+	"peer/owner/machine":             "the file with its speed",
+	"peer/owner/uptime":              "the file with its running time",
+	"peer/net/relay":                 "resets its streams, and passes those of the library on",
 }
 
-// TestEveryDecoderIsFuzzed compares the packages that decode what comes from other peers with those
-// that have fuzz targets.
+// TestEveryDecoderIsFuzzed checks that each package that decodes input from other peers has a fuzz target.
 func TestEveryDecoderIsFuzzed(t *testing.T) {
 	decodes, fuzzed := make(map[string]bool), make(map[string]bool)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -79,7 +78,7 @@ func TestEveryDecoderIsFuzzed(t *testing.T) {
 	}
 }
 
-// fuzzTargets are the names of a file's.
+// fuzzTargets returns the names of the fuzz targets of a file.
 func fuzzTargets(f *ast.File) (names []string) {
 	for _, d := range f.Decls {
 		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz") {
@@ -89,7 +88,7 @@ func fuzzTargets(f *ast.File) (names []string) {
 	return names
 }
 
-// calls reports whether a file calls one of these, of whatever they are, or has numbers read.
+// calls reports whether a file calls a function or method with one of these names, or reads numbers.
 func calls(f *ast.File, names map[string]bool) (any bool) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
@@ -101,8 +100,8 @@ func calls(f *ast.File, names map[string]bool) (any bool) {
 	return any
 }
 
-// readsNumber reports whether a call is binary.Uvarint, binary.LittleEndian.Uint32 or another of that package by which
-// bytes become numbers.
+// readsNumber reports whether a call of package encoding/binary reads a number, such as binary.Uvarint or
+// binary.LittleEndian.Uint32.
 func readsNumber(call *ast.SelectorExpr) bool {
 	of := call.X
 	if order, ok := of.(*ast.SelectorExpr); ok {

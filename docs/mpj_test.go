@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// A row is one of the tables of mpj.md.
+// A row is a row of a table in mpj.md.
 type row struct{ mpi, ours []string }
 
 var quoted = regexp.MustCompile("`([^`]+)`")
@@ -116,7 +116,7 @@ func declared(s ast.Spec, into map[string]bool) {
 	}
 }
 
-// Every name of ours in the tables exists in the package.
+// TestNamesOfTheTablesExist checks that each mpj name in the tables exists in the package.
 func TestNamesOfTheTablesExist(t *testing.T) {
 	functions, others := exported(t)
 	for _, r := range rows(t) {
@@ -128,10 +128,10 @@ func TestNamesOfTheTablesExist(t *testing.T) {
 	}
 }
 
-// beside are functions that every Go package has: they are no operations.
+// beside lists functions that are not operations of MPI.
 var beside = []string{"Error.Error", "Error.Unwrap", "Class.Error", "Comparison.String", "Topology.String"}
 
-// Every function and method of the package is in the tables, and once.
+// TestFunctionsAreInTheTables checks that each function and method of the package is in the tables, once.
 func TestFunctionsAreInTheTables(t *testing.T) {
 	functions, _ := exported(t)
 	count := make(map[string]int)
@@ -150,7 +150,7 @@ func TestFunctionsAreInTheTables(t *testing.T) {
 	}
 }
 
-// No name of MPI is in two rows.
+// TestMPINamesAreThereOnce checks that no MPI name is in two rows.
 func TestMPINamesAreThereOnce(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range rows(t) {

@@ -15,7 +15,8 @@ import (
 
 var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)(?:/([^`]+))?`")
 
-// TestAttacksHaveTheirTests: what security.md names is there, subtests too.
+// TestAttacksHaveTheirTests checks that the tests and subtests that security.md names exist, and that each row
+// about an attack names a test.
 func TestAttacksHaveTheirTests(t *testing.T) {
 	text, err := os.ReadFile("security.md")
 	if err != nil {
@@ -42,8 +43,8 @@ func TestAttacksHaveTheirTests(t *testing.T) {
 	}
 }
 
-// allTests are the module's tests and fuzz targets by name, each with all words that are quoted in its file: what its
-// subtests may be called.
+// allTests returns the module's tests and fuzz targets by name, each with all strings in its file, which include
+// the names of its subtests.
 func allTests(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	tests := make(map[string]map[string]bool)
@@ -69,7 +70,7 @@ func allTests(t *testing.T) map[string]map[string]bool {
 	return tests
 }
 
-// quotedIn are the strings in a file.
+// quotedIn returns the strings in a file.
 func quotedIn(f *ast.File) map[string]bool {
 	words := make(map[string]bool)
 	ast.Inspect(f, func(n ast.Node) bool {

@@ -30,62 +30,77 @@ const envPrefix = "P2PMPI"
 
 // AddHomeFlags adds to flags the options that all commands have in common.
 func (c *Config) AddHomeFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Home, "home", c.Home, "home `DIR` of this peer (default ~/.p2pmpi)")
-	flags.String("config", "", "configuration `FILE` (default DIR/config.yaml)")
-	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`LEVEL` of log messages: trace, debug, info, warn or error")
+	flags.StringVar(&c.Home, "home", c.Home, "home `DIR` of the peer: its identity, settings and files (default ~/.p2pmpi)")
+	flags.String("config", "", "configuration `FILE` (default config.yaml in the home)")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "least severe `LEVEL` of messages to log: trace, debug, info, warn or error")
 	flags.Lookup("home").DefValue = "" // differs between users; the usage text describes it
+}
+
+// plainDefaults makes the usage text show defaults as a user writes them: 1h and not 1h0m0s, a,b and not [a,b].
+func plainDefaults(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		_, isList := f.Value.(pflag.SliceValue)
+		switch {
+		case strings.HasSuffix(f.DefValue, "h0m0s"):
+			f.DefValue = strings.TrimSuffix(f.DefValue, "0m0s")
+		case isList && f.DefValue != "[]":
+			f.DefValue = strings.Trim(f.DefValue, "[]")
+		}
+	})
 }
 
 // AddNetworkFlags adds to flags the options of commands that join a network.
 func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
-	flags.Var(&addressList{parse: c.setSupernodes}, "supernode", "`ADDR` of a peer that introduces this one")
+	flags.Var(&addressList{parse: c.setSupernodes}, "supernode", "join the network through the peer at the multiaddr `ADDR`; may be repeated")
 	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
-	flags.BoolVar(&c.Open, "open", c.Open, "confirm that the network of --network is open to everyone")
-	flags.StringVar(&c.Token, "token", c.Token, "`FILE` with an invitation to a private network (default: the one accepted with p2pboot network join)")
-	flags.Var(&addressList{parse: c.setListen}, "listen", "multiaddr `ADDR` to listen on, or none (default TCP and QUIC on all interfaces)")
-	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes: shm, tcp, stream, best first (default all)")
-	flags.BoolVar(&c.MDNS, "mdns", c.MDNS, "find peers on the local network")
-	flags.BoolVar(&c.NAT, "nat", c.NAT, "map ports, use relays and hole punching")
-	flags.StringVar((*string)(&c.Reachability), "reachability", string(c.Reachability), "`REACHABILITY` of this peer: public, private, or auto to detect it")
-	flags.DurationVar(&c.GossipPeriod, "gossip-period", c.GossipPeriod, "`TIME` between two heartbeats")
-	flags.DurationVar(&c.ToleratedHang, "tolerated-hang", c.ToleratedHang, "`TIME` for which a silent peer is tolerated; the default without replicas (-r 1) is as long as the job has run, 30s to 10m")
-	flags.StringVar(&c.Detector, "detector", c.Detector, "`KIND` of failure detector: fast or gossip")
-	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of this machine's site: replicas go to different sites, and files enter each site about once")
-	flags.Int64Var(&c.CacheLimit, "cache-limit", c.CacheLimit, "`MIB` of staged files to keep")
+	flags.BoolVar(&c.Open, "open", c.Open, "do not warn that --network names an open network, which anyone can join")
+	flags.StringVar(&c.Token, "token", c.Token, "`FILE` with an invitation to a private network (default: the one that p2pboot network join accepted)")
+	flags.Var(&addressList{parse: c.setListen}, "listen", "multiaddr `ADDR` to listen on, or none; may be repeated (default TCP and QUIC on all interfaces, free ports)")
+	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes, best first (default shm,tcp,stream)")
+	flags.BoolVar(&c.MDNS, "mdns", c.MDNS, "find peers on the local network by mDNS")
+	flags.BoolVar(&c.NAT, "nat", c.NAT, "map router ports, and use relays and hole punching")
+	flags.StringVar((*string)(&c.Reachability), "reachability", string(c.Reachability), "`STATE`: public or private, if you know whether other peers can connect to this one; auto detects it")
+	flags.DurationVar(&c.GossipPeriod, "gossip-period", c.GossipPeriod, "`TIME` between two heartbeats of a job's peers")
+	flags.DurationVar(&c.ToleratedHang, "tolerated-hang", c.ToleratedHang, "`TIME` of silence after which a peer of a job fails; unless you set it, a job without replicas (-r 1) waits as long as it has run, 30s to 10m")
+	flags.StringVar(&c.Detector, "detector", c.Detector, "`KIND` of failure detector: fast, or gossip as in the original P2P-MPI")
+	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of this machine's site: replicas of a rank go to different sites if possible, and a file enters each site about once")
+	flags.Int64Var(&c.CacheLimit, "cache-limit", c.CacheLimit, "keep at most `MIB` MiB of staged files")
+	plainDefaults(flags)
 }
 
 // AddVolunteerFlags adds to flags the options of a peer that donates slots.
 func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
-	flags.IntVar(&c.Slots, "slots", c.Slots, "run at most `N` processes at a time (default one per processor)")
+	flags.IntVar(&c.Slots, "slots", c.Slots, "run at most `N` processes of jobs at a time (default one per processor)")
 	flags.Lookup("slots").DefValue = "0" // differs between machines
-	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "run at most `N` jobs at a time, 0 for no limit")
-	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "run native programs of submitters with these peer `IDS`; --accept applies to others")
-	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "programs that other submitters may run: `KIND` none, wasm (default) or native, or CLASS=KIND for mine, allowed, members (of a private network; default native) or everyone; append \" slots=N\" to limit the slots of the class, and limits of each process such as \" memory=256MiB\"")
-	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "`LIMITS` of each process, such as memory=512MiB,cpu=50%,disk=1GiB; also processes=64, files=1024, time=12h and upload=1MiB; NAME=none removes a limit; CPU time that a process leaves unused is available to the job's other processes")
-	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "`LIMITS` of all processes of a job together, in the same form")
+	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "run at most `N` jobs at a time; 0: no limit")
+	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "let the submitters with these peer `IDS` run native programs; this does not exclude others (see --accept)")
+	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "`RULES` for submitters: KIND for everyone, or CLASS=KIND. KIND is none, wasm or native. CLASS is mine, allowed, members (of a private network) or everyone. A rule can end with \" slots=N\" and with limits of each process, such as \" memory=256MiB\" (default: everyone wasm, the other classes native)")
+	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "`LIMITS` of each process: memory=512MiB, cpu=50%, disk=1GiB, processes=64, files=1024, time=12h or upload=1MiB (a second), with commas between; NAME=none: no limit (p2pboot status shows the defaults)")
+	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "`LIMITS` of all processes of a job together, in the form of --slot-limits")
 	flags.IntVar(&c.Niceness, "niceness", c.Niceness, "niceness `N` of programs, 1 to 19")
-	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "refuse submitters with these peer `IDS`")
-	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` that suspend jobs: active (the owner uses the machine), battery, load (of programs other than jobs), metered; or none")
-	flags.StringVar(&c.PauseJobs, "pause-jobs", c.PauseJobs, "what to `DO` with jobs of other submitters that must pause but cannot be migrated: go-on, end, or a TIME such as 1h to suspend them before they end")
-	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "`FROM-TO`, such as 08:00-18:30, when no jobs of other submitters run")
-	flags.StringSliceVar(&c.Readable, "readable", c.Readable, "allow native programs to read these additional `PATHS`, such as a library in /opt")
-	flags.BoolVar(&c.RequireConfinement, "require-confinement", c.RequireConfinement, "refuse strangers' native programs if they cannot be sandboxed")
-	flags.StringVar(&c.Owner, "owner", c.Owner, "`NAME` of the owner of this machine: use it on all of your machines; replicas go to different owners")
-	flags.StringVar(&c.WasmEngine, "wasm-engine", c.WasmEngine, "run modules in the engine at `PATH`, whose compiler you trust (default: the built-in wazero)")
-	flags.StringVar(&c.Machine, "machine", c.Machine, "`NAME` of the physical machine, if it hosts peers in several virtual machines: it never runs two replicas of a rank; auto treats this system as the machine, none states no name")
-	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs, or none (default a free port beside --listen)")
+	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "give no slots to the submitters with these peer `IDS`")
+	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` that pause this peer: active (a user works at the machine), battery, load (other programs are busy), metered (connection); or none")
+	flags.StringVar(&c.PauseJobs, "pause-jobs", c.PauseJobs, "`ACTION` for jobs that a pause stops and that cannot be migrated: go-on, end, or a TIME such as 1h to suspend them before they end")
+	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "pause this peer every day during `FROM-TO`, local time, such as 08:00-18:30")
+	flags.StringSliceVar(&c.Readable, "readable", c.Readable, "absolute `PATHS` that native programs may also read, such as /opt/lib")
+	flags.BoolVar(&c.RequireConfinement, "require-confinement", c.RequireConfinement, "refuse native programs of members and strangers if they cannot be sandboxed")
+	flags.StringVar(&c.Owner, "owner", c.Owner, "`NAME` of this machine's owner, equal on all machines of the owner: replicas of a rank go to different owners if possible")
+	flags.StringVar(&c.WasmEngine, "wasm-engine", c.WasmEngine, "run WebAssembly modules in the engine at `PATH`, whose compiler you trust (default: the built-in wazero)")
+	flags.StringVar(&c.Machine, "machine", c.Machine, "`NAME` of the physical machine, if it hosts several virtual machines with peers: replicas of a rank never share a machine; auto: this system is the machine; none: no name")
+	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for direct connections between processes, or none (default a free port)")
 	flags.BoolVar(&c.Relay, "relay", c.Relay, "relay connections between other peers")
-	flags.IntVar(&c.RelayPeers, "relay-peers", c.RelayPeers, "relay for at most `N` peers")
-	flags.Int64Var(&c.RelayData, "relay-data", c.RelayData, "maximum `MIB` in each direction of a relayed connection, 0 for no limit")
-	flags.DurationVar(&c.RelayTime, "relay-time", c.RelayTime, "maximum `TIME` of a relayed connection, 0 for no limit")
+	flags.IntVar(&c.RelayPeers, "relay-peers", c.RelayPeers, "relay for at most `N` peers, 1 to 512")
+	flags.Int64Var(&c.RelayData, "relay-data", c.RelayData, "relay at most `MIB` MiB in each direction of a connection; 0: no limit")
+	flags.DurationVar(&c.RelayTime, "relay-time", c.RelayTime, "relay a connection for at most `TIME`; 0: no limit")
 	flags.StringVar(&c.HTTP, "http", c.HTTP, "serve the status page and metrics on `ADDR` (host:port)")
-	flags.Bool("detach", false, "return when ready, and run in the background")
+	flags.Bool("detach", false, "run in the background, and return when the peer is ready")
+	plainDefaults(flags)
 }
 
 // AddHaltFlags adds to flags the options that only p2phalt has.
 func AddHaltFlags(flags *pflag.FlagSet) {
 	flags.Bool("drain", false, "wait for jobs that cannot be migrated")
-	flags.Bool("now", false, "skip the handover, and do not wait for jobs")
+	flags.Bool("now", false, "end at once, without a handover")
 }
 
 // RunOptions are the options that only p2prun has. They are defined here because the commands share one
@@ -204,37 +219,38 @@ func (o *RunOptions) Filter() (discovery.Filter, error) {
 
 // AddFlags adds to flags the options that only p2prun has.
 func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N` ranks (required)")
-	flags.VarP(&o.Replicas, "replicas", "r", "`R` replicas of each rank, or auto; with 2, the job survives one loss")
-	flags.Float64Var(&o.Success, "success", o.Success, "with -r auto: required success probability `P`, such as 0.99")
-	flags.DurationVar(&o.Expect, "expect", o.Expect, "with -r auto: the expected running `TIME` of the job (default: --timeout)")
-	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "allocation `STRATEGY`: spread over or concentrate on the nearest peers, or dataspread or dataconcentrate to prefer peers that have most of the files cached")
-	flags.StringVar(&o.As, "as", o.As, "build a Go package as `KIND`: native, wasm, or auto: wasm if too few peers accept native programs")
-	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, folders and URLs")
-	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE`, folder or URL to stage")
-	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect, into a new folder results-JOB unless it names one file")
-	flags.StringVar(&o.OutputDir, "output-dir", o.OutputDir, "new or empty `FOLDER` for the collected files")
-	flags.BoolVar(&o.Executable, "output-executable", o.Executable, "keep the executable bits of collected files")
-	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
-	flags.Var(&o.MinMemory, "min-memory", "`SIZE` of memory for each process, such as 2GiB")
-	flags.StringVar(&o.OS, "os", o.OS, "only peers of this operating `SYSTEM`, such as linux")
-	flags.StringVar(&o.Arch, "arch", o.Arch, "only peers of this `PROCESSOR`, such as arm64")
-	flags.StringSliceVar(&o.Peers, "peer", o.Peers, "only peers with these `IDS`")
-	flags.StringSliceVar(&o.NotPeers, "not-peer", o.NotPeers, "exclude peers with these `IDS`")
-	flags.StringSliceVar(&o.Mine, "mine", o.Mine, "`IDS` of your peers, for --only-mine; the peer on --home is always included")
-	flags.BoolVar(&o.OnlyMine, "only-mine", o.OnlyMine, "only your own peers")
-	flags.BoolVar(&o.DryRun, "dry-run", o.DryRun, "show where the job would run, without running it")
-	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m")
-	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: `TIME` for which the job continues if this machine is disconnected, or p2prun or its p2pboot was killed; p2prun waits as long")
-	flags.IntVar(&o.Local, "local", o.Local, "start `P` temporary peers on this machine")
-	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the start of the ranks, to see the job survive")
-	flags.BoolVar(&o.Verbose, "verbose", o.Verbose, "show how any two processes are connected: directly, hole-punched or relayed, with the round-trip time and the reason")
-	flags.StringVar(&o.OnDivergence, "on-divergence", o.OnDivergence, "`ACTION` if the replicas of a rank diverge: stop or warn")
-	flags.StringVar(&o.Heal, "heal", o.Heal, "`on|off`: with -r 2 or more, replace lost replicas while the job runs")
+	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "number `N` of ranks (required)")
+	flags.VarP(&o.Replicas, "replicas", "r", "number `R` of replicas of each rank, or auto; with 2, the job survives the loss of a peer")
+	flags.Float64Var(&o.Success, "success", o.Success, "with -r auto, required: probability `P` that the job succeeds, such as 0.99")
+	flags.DurationVar(&o.Expect, "expect", o.Expect, "with -r auto: expected run `TIME` of the job (default: that of --timeout)")
+	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "allocation `STRATEGY`: spread over the nearest peers, concentrate on them, or dataspread or dataconcentrate, which prefer peers that cache the inputs")
+	flags.StringVar(&o.As, "as", o.As, "build a Go package as `KIND`: native, wasm, or auto, which is wasm if too few peers accept native programs")
+	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists inputs, one on each line")
+	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE`, folder or URL to stage; may be repeated")
+	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect; may be repeated")
+	flags.StringVar(&o.OutputDir, "output-dir", o.OutputDir, "new or empty `FOLDER` for the output files (default results-JOB, or the current folder for one named file)")
+	flags.BoolVar(&o.Executable, "output-executable", o.Executable, "keep the executable bits of output files")
+	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "wait at most `SECONDS` for enough peers")
+	flags.Var(&o.MinMemory, "min-memory", "use only peers with at least `SIZE` of memory for each process, such as 2GiB")
+	flags.StringVar(&o.OS, "os", o.OS, "use only peers with this operating `SYSTEM`, such as linux")
+	flags.StringVar(&o.Arch, "arch", o.Arch, "use only peers with this type of `PROCESSOR`, such as arm64")
+	flags.StringSliceVar(&o.Peers, "peer", o.Peers, "use only the peers with these `IDS`")
+	flags.StringSliceVar(&o.NotPeers, "not-peer", o.NotPeers, "do not use the peers with these `IDS`")
+	flags.StringSliceVar(&o.Mine, "mine", o.Mine, "peer `IDS` of your machines, for --only-mine; the peer on --home is always included")
+	flags.BoolVar(&o.OnlyMine, "only-mine", o.OnlyMine, "use only your own peers")
+	flags.BoolVar(&o.DryRun, "dry-run", o.DryRun, "show where the job would run, and do not run it")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m (default: no limit)")
+	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: let the job continue for `TIME`, at most 1h, after it has lost its submitter; p2prun waits as long to reconnect")
+	flags.IntVar(&o.Local, "local", o.Local, "start `P` temporary peers on this machine, 1 to 256, and run the job there")
+	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill one of these peers `TIME` after the ranks have started")
+	flags.BoolVar(&o.Verbose, "verbose", o.Verbose, "show how each pair of processes is connected, the round-trip time, and why there is no better connection")
+	flags.StringVar(&o.OnDivergence, "on-divergence", o.OnDivergence, "`ACTION` if the replicas of a rank diverge: stop the job, or warn")
+	flags.StringVar(&o.Heal, "heal", o.Heal, "with -r 2 or more: `on|off`, whether to replace lost replicas while the job runs")
 	flags.BoolVar(&o.Attach, "attach", o.Attach, "resume a job whose p2prun was killed")
 	flags.BoolVar(&o.Cancel, "cancel", o.Cancel, "with --attach: end the job")
-	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line`)
+	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line of output`)
 	flags.BoolVar(&o.JSON, "json", o.JSON, "print events as JSON lines on standard error")
+	plainDefaults(flags)
 }
 
 // Fill sets every flag that the command line does not set, from the environment or else from the

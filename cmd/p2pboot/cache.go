@@ -15,11 +15,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-const cacheLong = `Shows the staged files that the peer of this home keeps, so that they need not
-be sent again: the beginning of the SHA-256 digest, the size, the time since the
-last use, the jobs that use it, and its URL if it was downloaded. The peer need
-not be running. It keeps the cache below --cache-limit; p2pboot cache trim and
-p2pboot cache clear shrink it now. Files in use by a job are never removed.
+const cacheLong = `Shows the staged files that the peer keeps in case a later job needs them. Each
+line has the beginning of the SHA-256 digest, the size, the time since the last
+use, the jobs that use the file, and its URL if it was downloaded.
+
+The peer keeps the cache below --cache-limit. p2pboot cache trim and p2pboot
+cache clear shrink it now. Files that a job uses are never removed. The peer
+need not be running.
 
 Exit status: 0 shown, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
@@ -27,7 +29,7 @@ cannot be read or written.`
 const cacheExamples = `  p2pboot cache              as text
   p2pboot cache --json       all details, for scripts
   p2pboot cache trim --to 512
-                             down to 512 MiB, least recently used first
+                             shrink the cache to 512 MiB
   p2pboot cache clear        all files that no job uses`
 
 // cacheCommand returns the command p2pboot cache.
@@ -46,7 +48,7 @@ func cacheCommand(stdout io.Writer) *cobra.Command {
 const trimExamples = `  p2pboot cache trim --to 512`
 
 const trimLong = `Removes files that no job uses from the cache, least recently used first, until
-at most the given number of MiB is left. The peer need not be running.
+the cache has at most MIB MiB. The peer need not be running.
 
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
@@ -55,7 +57,7 @@ cannot be read or written.`
 func trimCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove the least recently used files.")
 	c.Long, c.Example = trimLong, trimExamples
-	to := c.Flags().Int64("to", -1, "`MIB` to keep at most (required)")
+	to := c.Flags().Int64("to", -1, "shrink the cache to `MIB` MiB (required)")
 	c.Flags().Lookup("to").DefValue = "0" // there is no default
 	return trimRun(c, stdout, func() (int64, error) {
 		if *to < 0 || *to > maxTrim {

@@ -13,16 +13,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
 )
 
-const doctorLong = `Checks this machine and the peer that runs on this home: its connections to the
-supernodes, and whether other peers can reach it; the kind of address
-translation (NAT) of its router, and whether the router maps ports; the clock,
-compared with those of other peers; free disk space; the limits of open files,
-processes and memory; and the kernel. Suggests a remedy for each problem. If no
-peer runs, give the options of p2pboot: then doctor also checks whether the home
-can be used and the ports are free.
+const doctorLong = `Checks this machine and the peer on this home, and suggests a remedy for each
+problem. The checks cover:
+  - connections to the supernodes, and whether other peers can reach this one
+  - the router: its kind of address translation (NAT), and whether it maps ports
+  - the clock, compared with the clocks of other peers
+  - free disk space, and the limits of open files, processes and memory
+  - the kernel and the sandbox
 
-Exit status: 0 no problem found, 1 there are warnings, 2 there are failures,
-64 wrong usage or configuration, 69 the peer does not answer.`
+If no peer runs on the home, give the options that you will give to p2pboot. The
+command then also checks whether the home can be used and the ports are free.
+
+Exit status: 0 no problem, 1 warnings, 2 failures, 64 wrong usage or
+configuration, 69 the peer does not answer.`
 
 const doctorExamples = `  p2pboot doctor             as text
   p2pboot doctor --json      as JSON, for scripts`

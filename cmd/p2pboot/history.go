@@ -14,14 +14,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
-const jobsLong = `Shows the jobs that have slots on the peer of this home: who signed them, the
-submitter's class (see p2pboot --accept), the program and its SHA-256 digest,
-their start time, and the processor time and memory of their processes ("-" if
-the system does not report it). p2pboot history shows finished jobs, p2pboot
-stop ends one.
+const jobsLong = `Shows the jobs that have slots on this peer:
+  - the submitter, its class (see p2pboot --accept), the program and its digest
+  - the start time
+  - the processor time and memory of the job's processes here, or "-" if the
+    system does not report them
 
-Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
-73 the home cannot be used.`
+p2pboot history shows past jobs. p2pboot stop ends one job.
+
+Exit status: 0 shown, 64 wrong usage, 69 no peer runs on the home, 73 the home
+cannot be used.`
 
 const jobsExamples = `  p2pboot jobs               as text
   p2pboot jobs --json        all details, for scripts`
@@ -38,14 +40,17 @@ func jobsCommand(stdout io.Writer) *cobra.Command {
 	return viewOf(c, &cfg, stdout, get, func(hosted []status.HostedJob) string { return display.Jobs(hosted, time.Now()) })
 }
 
-const historyLong = `Shows the jobs that the peer of this home has run, newest first: who signed
-them, the submitter's class (see p2pboot --accept), the program and its
-SHA-256 digest; their duration, the processor time of their processes, the peak
-memory of the largest process, file cache included ("-" if no control group
-measured it), the bytes of program and inputs and of output; and how they ended.
---json also contains the SHA-256 digest of each job as signed by its submitter.
-The peer need not be running. The journal is the file journal in the home. It is
-limited to 2 MiB: the oldest jobs are dropped.
+const historyLong = `Shows the jobs that the peer has run, newest first:
+  - the submitter, its class (see p2pboot --accept), the program and its digest
+  - how long the job ran, and the processor time of its processes
+  - the peak memory of its largest process, including its cached files, or "-"
+    if no control group measured it
+  - the sizes of program, inputs and outputs
+  - how the job ended
+
+--json also shows the SHA-256 digest of each job as its submitter signed it. The
+peer need not be running. The file journal in the home holds this history. It
+has at most 2 MiB; the oldest jobs are dropped.
 
 Exit status: 0 shown, 64 wrong usage, 73 the home cannot be read.`
 

@@ -29,22 +29,27 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const long = `Donates this machine to a network: starts a peer that runs processes of other
-users' jobs. Prints one line "ready PEER-ID ADDRESS..." when it is ready; other
-peers can use one of the addresses as their --supernode. Behind a router, the
-peer learns later which addresses are reachable from outside: p2pboot status
-lists them. Runs until p2phalt, SIGTERM or Ctrl-C, which migrate jobs
-within 10 s, as p2phalt does; a second signal stops it at once.
+const long = `Donates this machine to a network: starts a peer that runs processes of jobs of
+other users. When the peer can take jobs, p2pboot prints one line,
+"ready PEER-ID ADDRESS...". Other peers can pass any of these addresses to
+--supernode. Behind a router, the peer learns later which of its addresses other
+networks can reach; p2pboot status lists them.
+
+The peer runs until p2phalt, SIGTERM or Ctrl-C. It then hands over jobs with
+replicas, for at most 10 s, and ends. A second signal ends it at once.
 
 Every option --some-thing is also the key some-thing of the configuration file
-and the environment variable P2PMPI_SOME_THING. Options take precedence over the
-environment, and the environment over the file.
+and the environment variable P2PMPI_SOME_THING. The command line overrides the
+environment, and the environment overrides the file.
 
-Exit status: 0 stopped as requested, 64 wrong usage or configuration, or a peer
-already runs on the home or with the same identity, 69 the peer could not
-start, 73 the home cannot be created or written.`
+Exit status:
+  0    stopped as requested
+  64   wrong usage or configuration; or a peer already runs on the home, or with
+       the same identity
+  69   the peer could not start
+  73   the home cannot be created or written`
 
-const examples = `  p2pboot                                    donate every processor
+const examples = `  p2pboot                                    lend one slot per processor
   p2pboot --slots 2 --max-jobs 1             at most two processes, of one job
   p2pboot --supernode /ip4/192.0.2.1/tcp/4001/p2p/12D3KooW...
   p2pboot --home /srv/p2pmpi --http 127.0.0.1:8080 --detach`
@@ -71,6 +76,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return boot(ctx, cfg, stdout, stderr)
 	}
 	c.AddCommand(statusCommand(stdout), jobsCommand(stdout), historyCommand(stdout), slotsCommand(stdout), stopCommand(stdout), doctorCommand(stdout), cacheCommand(stdout), networkCommand(os.Stdin, stdout))
+	c.InitDefaultCompletionCmd()
+	if completion, _, err := c.Find([]string{"completion"}); err == nil {
+		completion.Short = "Print a completion script for a shell."
+	}
 	return command.Run(ctx, c, args, stdout, stderr)
 }
 

@@ -17,10 +17,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
-const networkLong = `A private network admits only peers that have an invitation from its owner: the
-home that created it. Other peers cannot connect.
-
-p2pboot network COMMAND --help describes each command.
+const networkLong = `A private network admits only peers with an invitation from its owner. The owner
+is the home that created the network. Other peers cannot connect.
 
 Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
 73 the home cannot be created, read or written.`
@@ -45,9 +43,10 @@ func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	return c
 }
 
-const createLong = `Creates a private network that this home owns, and adds the peer of this home.
-Only this home can invite others. --name is your name: use it in the invitations
-for your other machines, which then count as belonging to one owner.
+const createLong = `Creates a private network, and makes this home its owner and its first member.
+Only the owner can invite other peers. --name is your own name. Use the same
+name in the invitations for your other machines, which then count as machines of
+one owner.
 
 Exit status: 0 done, 64 wrong usage, 73 the home cannot be created or written.`
 
@@ -56,21 +55,21 @@ func createCommand(stdout io.Writer) *cobra.Command {
 	c.Long, c.Example = createLong, "  p2pboot network create --name bob lab      then: p2pboot --network lab"
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
-	c.Flags().StringVar(&o.name, "name", "", "`PERSON` who creates the network")
+	c.Flags().StringVar(&o.name, "name", "", "your name `PERSON`, as an owner of machines")
 	return o.setRun(c, "the NAME of the network", func(name string) error { return o.create(name, stdout) })
 }
 
 const inviteLong = `Prints an invitation to a network that this home owns: one line of text.
 
---name names the invited person: use one name in all invitations for a person.
-The peers of one person have one owner, and the replicas of a rank go to peers
-of different owners if possible. Without a name, peers with the same invitation
-have one owner.
+--name is the name of the invited person. Use the same name in every invitation
+for one person: that person's peers then have one owner. The replicas of a rank
+go to peers of different owners if possible. Without --name, all peers with this
+invitation have one owner.
 
-An invitation with --peer is valid for that peer only. An invitation without it
-is valid for anyone who holds it: use it for a lecture room, or with p2prun
---token FILE. Keep it secret like a password, and pass it to join on standard
-input. It cannot be revoked, so let it expire.
+With --peer, only that peer can use the invitation. Without --peer, anyone who
+has the invitation can use it, for instance in a lecture room. Keep such an
+invitation secret like a password. An invitation cannot be revoked; it ends
+after --for.
 
 Exit status: 0 done, 64 wrong usage, 73 the home cannot be read.`
 
@@ -79,20 +78,20 @@ const inviteExamples = `  p2pboot network invite --name alice > alice.token
   p2pboot network invite > lab.token         then: p2prun --token lab.token ...`
 
 func inviteCommand(stdout io.Writer) *cobra.Command {
-	c := command.New("invite [--name PERSON] [--peer ID] [OPTION]...", "Print an invitation: one line of text.")
+	c := command.New("invite [--name PERSON] [--peer ID] [OPTION]...", "Print an invitation.")
 	c.Long, c.Example = inviteLong, inviteExamples
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
-	c.Flags().StringVar(&o.name, "name", "", "`PERSON` who is invited")
-	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer to invite; p2pboot network show prints it on that peer's machine")
+	c.Flags().StringVar(&o.name, "name", "", "name `PERSON` of the invited person")
+	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer to invite; p2pboot network show prints it there")
 	c.Flags().StringVar(&o.network, "network", "", "`NAME` of the network, if the home owns several")
 	return o.setRun(c, "", func(string) error { return o.invite(stdout) })
 }
 
-const joinLong = `Accepts an invitation, or a renewed one. The peer may be running. TOKEN is the
-line that p2pboot network invite has printed; - reads it from standard input,
-which is required for an invitation without --peer, since other users can read
-command lines.
+const joinLong = `Accepts a new or renewed invitation. The peer may be running. TOKEN is the line
+that p2pboot network invite printed, or - to read that line from standard input.
+An invitation without --peer must come from standard input, because other users
+can read command lines.
 
 Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
 73 the home cannot be created or written.`
@@ -107,12 +106,12 @@ func joinCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	return o.setRun(c, "the TOKEN, or - to read it from standard input", func(token string) error { return o.join(token, stdin, stdout) })
 }
 
-const showLong = `Lists the networks of this home, and the peer's ID.
+const showLong = `Lists the private networks of this home, and the ID of its peer.
 
 Exit status: 0 shown, 64 wrong usage, 73 the home cannot be created or read.`
 
 func showCommand(stdout io.Writer) *cobra.Command {
-	c := command.New("show [--json]", "List the networks of this home, and the peer's ID.")
+	c := command.New("show [--json]", "List the networks of this home and the ID of its peer.")
 	c.Long, c.Example = showLong, "  p2pboot network show"
 	o := newNetworkOptions(c)
 	return o.setRun(c, "", func(string) error { return o.show(stdout) })
@@ -139,7 +138,8 @@ func newNetworkOptions(c *cobra.Command) *networkOptions {
 
 func (o *networkOptions) addLifetime(c *cobra.Command) {
 	o.lifetime = 720 * time.Hour
-	c.Flags().DurationVar(&o.lifetime, "for", o.lifetime, "`TIME` after which the token expires")
+	c.Flags().DurationVar(&o.lifetime, "for", o.lifetime, "`TIME` after which the invitation expires")
+	c.Flags().Lookup("for").DefValue = "720h"
 }
 
 // setRun makes c run do with its one argument, or without an argument if wants is empty.

@@ -13,14 +13,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-const slotsLong = `Changes the number of slots of the running peer of this home until it stops; the
-next start uses --slots again. If more slots are in use than remain, the newest
-jobs with replicas are handed over to other peers, as with p2phalt; the others
-keep their slots until they are done, or p2pboot stop ends them. With 0 slots
-the peer accepts no new jobs, but continues to introduce peers and submit jobs.
+const slotsLong = `Changes the number of slots of the running peer to N, until the peer ends. The
+next start uses --slots again.
 
-Exit status: 0 done, 64 wrong usage, 69 no peer is running on the home,
-73 the home cannot be used.`
+If more than N slots are in use, the peer hands over its newest jobs with
+replicas. Jobs that cannot be handed over keep their slots until they end, or
+until p2pboot stop ends them. With 0 slots the peer takes no new jobs. It still
+introduces other peers and submits jobs.
+
+Exit status: 0 done, 64 wrong usage, 69 no peer runs on the home, 73 the home
+cannot be used.`
 
 const slotsExamples = `  p2pboot slots 1            before a large build of your own
   p2pboot slots 8            afterwards`

@@ -13,16 +13,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-const statusLong = `Shows the peer that runs on this home: its slots, and the rule by which it is
-suspended, if any (see p2pboot --pause-when, --quiet-hours); its own resource
-use, the jobs that run here and those submitted from here. For each connected
-peer it shows whether the connection is direct, hole-punched or relayed, the
-round-trip time, and why there is no better connection. For each job that runs
-here, it shows how its processes reach those of other peers, and the round-trip
-times.
+const statusLong = `Shows the peer that runs on this home:
+  - its slots and limits, the classes of submitters that it accepts, and the
+    rule that pauses it, if any (see p2pboot --pause-when)
+  - its own memory, streams and goroutines
+  - the jobs that run here, and the jobs that were submitted here
+  - for each connected peer: whether the connection is direct, hole-punched or
+    relayed, its round-trip time, and why there is no better connection
+  - for each job here: how its processes reach processes on other peers, and the
+    round-trip times
 
-Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
-or this user may not use its control socket, 73 the home cannot be used.`
+Exit status: 0 shown, 64 wrong usage, 69 no peer runs on the home, or this user
+may not use its control socket, 73 the home cannot be used.`
 
 const statusExamples = `  p2pboot status             as text
   p2pboot status --json      all details, for scripts`

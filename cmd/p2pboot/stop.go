@@ -16,16 +16,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-const stopLong = `Ends one job on the peer of this home; all others continue. JOB is its ID, or a
-prefix as shown by p2pboot jobs. A job with replicas is handed over to other
-peers, as with p2phalt, for 10 s at most; otherwise its processes are ended, and
-its submitter is told that the owner has stopped it. Returns when the job has
-left this peer. --now skips the handover. The job gets no slots on this peer
-until the peer is restarted; use --deny to exclude a submitter permanently.
+const stopLong = `Ends one job on this peer. Other jobs continue. JOB is the ID of the job or a
+prefix of it; p2pboot jobs lists the IDs.
 
-Exit status: 0 the job has left this peer, 64 wrong usage, 69 no peer is
-running on the home or the peer has no such job, 73 the home cannot be used,
-130 interrupted while waiting.`
+A job with replicas is handed over to other peers, for at most 10 s. Then the
+peer ends the remaining processes of the job, and tells the submitter that the
+owner has stopped it. --now skips the handover. The command returns when the job
+has left this peer.
+
+The job gets no more slots here until the peer restarts. To exclude a submitter
+permanently, use p2pboot --deny.
+
+Exit status: 0 the job has left this peer, 64 wrong usage, 69 no peer runs on
+the home, or it has no such job, 73 the home cannot be used, 130 interrupted
+while waiting.`
 
 const stopExamples = `  p2pboot jobs               list the jobs
   p2pboot stop 3f2b8c1e      hand it over, or end it
@@ -44,7 +48,7 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 		id = args[0]
 		return nil
 	}
-	now := c.Flags().Bool("now", false, "end its processes without a handover")
+	now := c.Flags().Bool("now", false, "end the job at once, without a handover")
 	get := func(ctx context.Context) (s status.Stopped, err error) {
 		client, err := dialHome(ctx, cfg.Home)
 		if err != nil {

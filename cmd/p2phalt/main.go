@@ -25,36 +25,40 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const long = `Reclaims this machine: stops the peer that p2pboot has started, and returns when
-it has stopped. Jobs with replicas are handed over first: another replica of
-each rank takes over, or a new one is started on another peer. That takes a
-second or two, at most ten. Then the remaining processes end with the peer.
-Prints one line per job that says what happens to the job.
+const long = `Takes this machine back: ends the peer that p2pboot has started, and returns
+when it has ended. Prints what happens to each job, one line per job.
+
+Without --drain or --now, the peer first hands over its jobs with replicas:
+another replica of each rank takes over, or a new one starts on another peer.
+That takes a second or two, and at most ten. Then the peer ends the remaining
+processes and itself.
 
 --drain waits for jobs that cannot be migrated: jobs without replicas, jobs
-whose submitter is unreachable, and jobs that p2prun has handed to this peer,
-even if that p2prun was killed: p2prun --attach can resume the job within the
-job's --away. Without --drain these jobs are cancelled. --now skips the
-handover: jobs with other replicas detect the loss and continue.
+whose submitter is unreachable, and jobs that p2prun has handed to this peer.
+Without --drain these jobs are cancelled. --now skips the handover: jobs with
+replicas notice the loss and continue on other peers.
 
 Every option is also a configuration key and an environment variable
 P2PMPI_...; see p2pboot --help.
 
-Exit status: 0 the peer ended, 64 wrong usage, 69 no peer is running on the
-home or this user may not stop it, 73 the home cannot be used, 130 interrupted
-while waiting.`
+Exit status:
+  0     the peer has ended
+  64    wrong usage
+  69    no peer runs on the home, or this user may not stop it
+  73    the home cannot be used
+  130   interrupted while waiting`
 
 const examples = `  p2phalt            hand over jobs with replicas, and end within seconds
-  p2phalt --drain    harm no job: wait for those that cannot be migrated
+  p2phalt --drain    wait for the jobs that cannot be migrated
   p2phalt --now      end at once`
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg := peer.DefaultConfig()
-	c := command.New("p2phalt [--home DIR] [--drain | --now]", "Reclaim this machine from its network.")
+	c := command.New("p2phalt [--home DIR] [--drain | --now]", "Take this machine back from its network.")
 	c.Long, c.Example = long, examples
 	cfg.AddHomeFlags(c.Flags())
 	peer.AddHaltFlags(c.Flags())
-	asJSON := c.Flags().Bool("json", false, "print what happens to the jobs as JSON, on standard output")
+	asJSON := c.Flags().Bool("json", false, "print what happens to each job, as JSON, on standard output")
 	c.Args = command.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := peer.Fill(c.Flags()); err != nil {

@@ -35,52 +35,58 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const long = `Runs PROGRAM on the peers of a network, as N ranks of R replicas each. PROGRAM
-is an executable file, the name of one in PATH, a WebAssembly module (x.wasm, a
-WASI program), which runs on peers of every platform, or a Go package (./folder
-or import path), which is built first for the platforms of the peers. The job is
-handed to the peer that runs on --home; without one, p2prun joins the network
-by itself, through --supernode or the local network.
+const long = `Runs PROGRAM on the peers of a network, as N ranks with R replicas each.
+
+PROGRAM is one of these:
+  - an executable file, or the name of one in PATH
+  - a WebAssembly module for WASI (x.wasm), which runs on peers of any platform
+  - a Go package (./folder or an import path), which p2prun builds first
+
+If a peer (p2pboot) runs on the home, p2prun hands the job to that peer.
+Otherwise p2prun joins the network itself, through --supernode or mDNS.
 
 Standard output contains only the standard output of the ranks. The first
-Ctrl-C cancels the job, the second ends p2prun at once.
+Ctrl-C cancels the job. The second ends p2prun at once.
 
-The file given with -l lists one input per line: a file, a folder (all files
-below it), or "URL [sha256:DIGEST] [as PATH]", which is downloaded, kept in the
-cache of the peer on --home, and refused if its digest differs. Inputs keep
-their path relative to the current folder. -i accepts the same.
+-i and -l name inputs: a file, a folder with everything below it, or
+"URL [sha256:DIGEST] [as PATH]". p2prun downloads a URL once, and refuses the
+file if its digest differs. An input keeps its path relative to the current
+folder. -l names a file that lists one input on each line.
 
-A started job with replicas continues for the time --away after p2prun is
-killed. p2prun --attach JOB resumes it on the same home: it prints the output
-that was not printed yet, and exits as the first p2prun would have. JOB may be a
-prefix of the ID, and may be omitted if there is only one job. With --cancel it
-ends the job. If the p2pboot that took over the job is killed, p2prun waits for
-the same time for a new p2pboot on that home, which --attach also requires.
+If p2prun is killed, a started job with replicas continues for --away.
+p2prun --attach JOB resumes the job on the same home. It prints the output that
+was not printed yet, and ends with the exit status of the job. JOB is the ID of
+the job or a prefix of it, and can be omitted if there is only one job. If the
+job was handed to a p2pboot that was killed too, start that p2pboot again first.
+
+--dry-run holds slots, reports them on standard error and releases them. The
+exit status is 0 if the job would start, and 69 if it would not.
 
 Every option --some-thing is also the key some-thing of the configuration file
-and the environment variable P2PMPI_SOME_THING; see p2pboot --help. The ranks
-get P2PMPI_CHECK and P2PMPI_COLL (see package mpj) from the environment of
-p2prun.
+and the environment variable P2PMPI_SOME_THING. p2prun passes the variables
+P2PMPI_CHECK and P2PMPI_COLL to the ranks.
 
-With --dry-run the job does not run: slots are held, reported on standard error,
-and released at once. Exit status 0 if the job would start, 69 if not.
-
-Exit status: 0 the job succeeded; 1 to 125 the program's own, when all replicas
-of a rank exited with it; 64 wrong usage; 65 the replicas of a rank diverged;
-69 not enough peers within -w, or no p2pboot that --attach requires; 70 a rank
-lost all its replicas, or the submitter lost contact with most of its peers; 73
-the home cannot be used; 75 timed out; 130 cancelled.`
+Exit status:
+  0       the job succeeded
+  1-125   all replicas of a rank exited with this status
+  64      wrong usage
+  65      the replicas of a rank diverged
+  69      not enough peers within -w, or no p2pboot for --attach
+  70      a rank lost all its replicas, or the submitter lost most of the peers
+  73      the home cannot be used
+  75      --timeout expired
+  130     the job was cancelled`
 
 const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
-                                   six throw-away peers on this machine
+                              six temporary peers on this machine
   p2prun --local 6 -n 3 -r 2 --lose 2s ./examples/ep A
-                                   the same, and lose one while it runs
-  p2prun -n 16 -r 2 ./prog         on the network of your p2pboot
+                              the same, and kill one of them after 2 s
+  p2prun -n 16 -r 2 ./prog    on the network of the p2pboot on this home
   p2prun -n 16 -r auto --success 0.99 --expect 2h ./prog
-                                   as many replicas as that takes
+                              choose R for a success probability of 99 %
   p2prun -n 4 -l files -o 'out/*' wordcount
-                                   stage the files listed, collect the results
-  p2prun --attach                  resume a job whose p2prun was killed`
+                              stage the listed inputs, collect the results
+  p2prun --attach             resume a job whose p2prun was killed`
 
 const hintHelp = "p2prun --help lists the options"
 
