@@ -50,7 +50,7 @@ func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	}
 	member := boot(t, func(c *Config) { c.Home, c.Network = dir, "lab" })
 	if got := member.Status(t.Context()).Network; !strings.HasPrefix(got, "lab+") {
-		t.Errorf("it is of network %q, want a private one", got)
+		t.Errorf("got network %q, want a private one", got)
 	}
 	submit := func(change func(*Config)) *Peer {
 		t.Helper()
@@ -78,6 +78,6 @@ func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	copied.Home, copied.Network = shortDir(t), "lab"
 	copied.Token = filepath.Join(dir, "networks", "lab", "token")
 	if _, err := New(t.Context(), copied, SubmitOnly, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "bound to peer") {
-		t.Errorf("got %v; want a token refused that is another's", err)
+		t.Errorf("got %v; want the token of another peer refused", err)
 	}
 }

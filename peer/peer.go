@@ -39,7 +39,7 @@ type Role int
 const (
 	Volunteer  Role = iota // donates slots, has a home and a control socket
 	SubmitOnly             // submits its user's jobs and then ends
-	Introducer             // submit-only, but also the supernode of temporary peers, which end with it
+	Introducer             // submit-only, and the supernode of temporary peers, which end when it ends
 )
 
 // handOverTimeout bounds an orderly handover of jobs: the time for another replica to take over, or for a
@@ -88,10 +88,9 @@ type Peer struct {
 	drained  atomic.Bool // true if the peer ended because no job was left
 }
 
-// New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are
-// configured, one of them has introduced the peer. Supernodes that do not answer are no error, because the
-// peer keeps trying them and the network may heal; Unmet reports this case. The peer lives until Close; ctx
-// bounds only the start.
+// New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are configured,
+// one of them has introduced the peer. Unresponsive supernodes are not an error, because the peer keeps trying
+// to reach them; Unmet reports this case. The peer lives until Close; ctx bounds only the start.
 //
 // The error is a *homedir.Error, a *homedir.RunningError or a *CopyError if the owner has to act.
 func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
@@ -116,8 +115,8 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	return p, nil
 }
 
-// Unmet returns the reason why no supernode had introduced the peer when New returned. It returns nil if
-// one had, or if none is configured.
+// Unmet returns the reason why no supernode had introduced the peer when New returned. It returns nil if a
+// supernode had introduced the peer, or if none is configured.
 func (p *Peer) Unmet() error { return p.unmet }
 
 func (p *Peer) start() error {
@@ -194,7 +193,7 @@ func (p *Peer) Addresses() []string {
 func (p *Peer) Submitter() *submit.Submitter { return p.submitter }
 
 // Refused returns the reason why another peer has refused this one: one of the two is not a member of the
-// other's private network. It is nil if no peer has.
+// other's private network. Refused returns nil if no peer has refused this one.
 func (p *Peer) Refused() error { return p.admission.Refused() }
 
 // Halt asks the peer to end and returns at once. Halted is closed when the caller has to call Close. A
@@ -235,7 +234,7 @@ func (p *Peer) Close() error {
 }
 
 // errEnding is the reason given to users whose jobs were submitted through this peer.
-var errEnding = errors.New("the peer that it was handed to is ending")
+var errEnding = errors.New("the peer that the job was handed to is ending")
 
 func (p *Peer) close(timeout time.Duration) error {
 	p.end(errEnding)
@@ -255,7 +254,7 @@ func (p *Peer) drain() {
 	}
 }
 
-// tellTimeout bounds the time in which submitters learn why their jobs end, and release them.
+// tellTimeout bounds the time for submitters to learn why their jobs end and to release them.
 const tellTimeout = 2 * time.Second
 
 // handOver gives the jobs here a limited time to continue elsewhere, and ends the remaining ones. Then it

@@ -53,7 +53,7 @@ type draws struct {
 	io.Reader
 
 	mu   sync.Mutex
-	kept map[string][][]byte // by function of this project; nil if not listening
+	kept map[string][][]byte // by function of this project, or nil if not listening
 }
 
 // drawn is set by TestMain.
@@ -101,8 +101,8 @@ func (d *draws) listen() func() map[string][][]byte {
 	}
 }
 
-// public are the functions that draw numbers that are not secret: names of jobs and files, and marks of
-// peers.
+// public are the functions that draw numbers that are not secret: names of jobs and files, and random
+// identifiers of peers' processes.
 var public = []string{"peer/job/submit.newRun", "discovery.", "filetransfer."}
 
 // TestJobSecretsAreNotDisclosed checks that the secrets that a peer draws for a job are not disclosed, such
@@ -177,14 +177,14 @@ func expectUntold(t *testing.T, secrets map[string][][]byte, told map[string]str
 		for _, secret := range all {
 			for place, text := range told {
 				if !mayBeTold(by) && tells(text, secret) {
-					t.Errorf("%s has what %s has drawn", place, by)
+					t.Errorf("%s contains a secret drawn by %s", place, by)
 				}
 			}
 		}
 	}
 	for _, want := range []string{"reservation.newkey", "newtoken"} {
 		if !strings.Contains(strings.ToLower(strings.Join(drawers, " ")), want) {
-			t.Errorf("nothing was drawn by %s, but by %v", want, drawers)
+			t.Errorf("%s drew no random numbers; these functions did: %v", want, drawers)
 		}
 	}
 	if id := secrets["peer/job/submit.newRun"]; len(id) != 1 || !tells(told["log"], id[0]) { // shows that the search works

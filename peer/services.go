@@ -148,7 +148,7 @@ func (p *Peer) startSubmitter() error {
 	if p.role == Volunteer {
 		jobs = homedir.JobsOf(string(p.home))
 	}
-	var owner func(p2ppeer.ID) string // returns the signed owner of a peer; nil in an open network
+	var owner func(p2ppeer.ID) string // returns the signed owner of a peer, or nil in an open network
 	if !p.admission.Gate.Open() {
 		owner = p.admission.Gate.Person
 	}
@@ -214,7 +214,7 @@ func (p *Peer) startControl() error {
 		p.jobs.Cancel(errEnding) // their contexts derive from the peer's life, which has ended
 		err := server.Close(ctx)
 		if !p.jobs.Await(ctx) {
-			err = errors.Join(err, errors.New("jobs that were handed to this peer are not over"))
+			err = errors.Join(err, errors.New("jobs that were handed to this peer have not ended"))
 		}
 		return err
 	})

@@ -16,15 +16,15 @@ func (c Config) network() networks.Choice {
 	return networks.Choice{Name: c.Network, Open: c.Open, Token: c.Token, Home: cmp.Or(c.MemberOf, c.Home)}
 }
 
-// NetworkID returns the identifier of the network in c among its peers. For a private network it is more
-// than the name. The error states why the network's token cannot be used.
+// NetworkID returns the identifier that peers of the network in c share. For a private network it is not only
+// the name. The error states why the network's token cannot be used.
 func (c Config) NetworkID() (string, error) { return c.network().ID() }
 
 // OpenWarning returns a warning if a network with a non-default name is open to any peer because the home
-// has no invitation to it. It is empty if Open confirms that the network is meant to be open.
+// has no invitation to it. OpenWarning returns "" if Open confirms that the network is meant to be open.
 func (c Config) OpenWarning() string { return c.network().OpenWarning() }
 
-// dataListen returns the address for direct connections in the launcher's form; "" means none.
+// dataListen returns the address for direct connections in the launcher's form, or "" if there is none.
 func (c Config) dataListen() string {
 	switch c.DataListen {
 	case "none":
@@ -59,6 +59,6 @@ func (c Config) chooseEngine(home string, walls launch.Sandbox, log zerolog.Logg
 			log.Warn().Err(err).Msg("WebAssembly modules run in the built-in engine")
 		}
 	}
-	log.Info().Str("engine", engine.Name).Msg("runs WebAssembly modules")
+	log.Info().Str("engine", engine.Name).Msg("chose the engine for WebAssembly modules")
 	return engine
 }

@@ -56,7 +56,7 @@ func (p *Peer) slotStatus(s reservation.Status) status.Slots {
 	}
 }
 
-// granted returns the limits of jobs here; nil if this peer hosts none.
+// granted returns the limits of jobs here, or nil if this peer hosts no jobs.
 func (p *Peer) granted() *status.Granted {
 	if p.launcher == nil {
 		return nil

@@ -33,7 +33,7 @@ func (t *terms) announced() (names []string) {
 	return names
 }
 
-// busy reports whether no job of another user is accepted now.
+// busy reports whether this peer now refuses all jobs of other users.
 func (t *terms) busy() bool { return t.suspend.Rule() != "" || t.fullDisk() }
 
 // fullDisk reports whether the home's file system has less than policy.LeastDisk free.
@@ -44,7 +44,7 @@ func (t *terms) fullDisk() bool {
 
 // machine returns the machine's present state as the policy needs it.
 func (t *terms) machine(now time.Time) policy.Machine {
-	return policy.Machine{Confined: t.sandboxComplete(), Paused: t.suspend.Rule() != "", NoDisk: t.fullDisk(), Now: now}
+	return policy.Machine{Confined: t.sandboxComplete(), Suspended: t.suspend.Rule() != "", NoDisk: t.fullDisk(), Now: now}
 }
 
 // decide applies the owner's policy to a submitter's job with the given kinds of programs for this machine.

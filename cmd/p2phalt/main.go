@@ -72,7 +72,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	how := status.Orderly
 	switch {
 	case drain && now:
-		return command.UsageError("--drain and --now exclude each other")
+		return command.UsageError("--drain and --now cannot be combined")
 	case drain:
 		how = status.Drain
 	case now:

@@ -11,7 +11,7 @@ import (
 // A line is one event in the stream to the p2prun that follows a job over the control socket. It is written
 // as a line of JSON; the Data of an output event follows it as raw bytes.
 type line struct {
-	Number  uint64 `json:"number"`            // acknowledged together with all lines before it; 0: not acknowledged
+	Number  uint64 `json:"number"`            // acknowledged together with all lines before it, or 0 if not acknowledged
 	Record  uint64 `json:"record,omitempty"`  // see submit.Event
 	Records uint64 `json:"records,omitempty"` // likewise
 	Size    int    `json:"size,omitempty"`    // of the Data behind the line
@@ -34,7 +34,7 @@ type audience struct {
 	droppable int    // number of waiting lines that may be dropped
 	states    []line // latest acknowledged placement, phase and view
 	result    []line // acknowledged result, for later listeners
-	closed    error  // reason why no listener is accepted any more; nil if open
+	closed    error  // reason why no listener is accepted any more, or nil if open
 }
 
 // maxDroppable bounds the waiting events other than output and result.

@@ -50,7 +50,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 //
 // If the peer is killed and the job can continue without it, Run waits for another peer to start on the
 // home and follows the job there. It waits at most for the time of the request's Away. The error wraps a
-// *LeftError if no peer has started in that time, or ctx has ended meanwhile.
+// *LeftError if no peer has started in that time, or ctx has ended before.
 func (c *Client) Run(ctx context.Context, req submit.Request, emit func(submit.Event) error) (job.Result, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -78,8 +78,8 @@ func (c *Client) attach(ctx context.Context, id string, cancel bool) (*http.Resp
 	return c.do(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/attach?cancel=%t", id, cancel), nil)
 }
 
-// acknowledge reports that the user has received all events up to a number. If the request is lost, those
-// events come again, or the connection ends.
+// acknowledge reports that the user has received all events up to a number. If the request is lost, those events
+// are sent again, or the connection ends.
 func (c *Client) acknowledge(ctx context.Context, id string, number uint64) {
 	if id != "" && number > 0 {
 		_ = c.Call(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/shown?number=%d", id, number), nil)

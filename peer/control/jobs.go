@@ -32,7 +32,7 @@ type Jobs struct {
 	handed map[string]*handed // jobs by ID, once they have one
 }
 
-// NewJobs returns the jobs of a peer, none yet. They end with life.
+// NewJobs returns an empty set of jobs of a peer. They end with life.
 func NewJobs(life context.Context, submitter *submit.Submitter) *Jobs {
 	return &Jobs{life: life, submitter: submitter, handed: make(map[string]*handed)}
 }
@@ -47,7 +47,7 @@ func (j *Jobs) Handlers() map[string]http.HandlerFunc {
 	}
 }
 
-// Refuse lets no more jobs be submitted.
+// Refuse makes j refuse new jobs.
 func (j *Jobs) Refuse() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -166,7 +166,7 @@ func (j *Jobs) find(id string) (*handed, error) {
 	return nil, errNoJob
 }
 
-// WithoutListenerSince returns the time since when a job has no listener; zero if it has one. A nil Jobs has
+// WithoutListenerSince returns when a job lost its listener, or zero if it has one. A nil Jobs has
 // no jobs.
 func (j *Jobs) WithoutListenerSince(id string) time.Time {
 	if j == nil {
@@ -179,7 +179,7 @@ func (j *Jobs) WithoutListenerSince(id string) time.Time {
 }
 
 // streamEvents writes the job's events to w, one line each (see line), until it has written the result or the
-// listener hangs up.
+// listener disconnects.
 func (j *Jobs) streamEvents(w http.ResponseWriter, r *http.Request, h *handed) {
 	defer h.removeListener()
 	w.Header().Set("Content-Type", "application/x-ndjson")

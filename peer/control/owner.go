@@ -81,7 +81,7 @@ func (c *Client) Resize(ctx context.Context, slots int) (s status.Slots, err err
 }
 
 // Stop removes a job from the peer and returns when that is done. It identifies the job by a prefix of its
-// ID. The peer hands the job over if possible, unless now is set, or else ends it. The error wraps a
+// ID. Unless now is set, the peer hands the job over if possible. Otherwise it ends the job. The error wraps a
 // *RefusedError if no job, or more than one job, matches.
 func (c *Client) Stop(ctx context.Context, id string, now bool) (s status.Stopped, err error) {
 	return s, c.Call(ctx, http.MethodDelete, fmt.Sprintf("/v1/hosted/%s?now=%t", url.PathEscape(id), now), &s)

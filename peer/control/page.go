@@ -22,7 +22,7 @@ const (
 	idleReader = 30 * time.Second
 )
 
-// A PageServer serves a page over HTTP to readers who know a password.
+// A PageServer serves a page over HTTP to clients that know a password.
 type PageServer struct {
 	http     *http.Server
 	listener net.Listener
@@ -56,7 +56,7 @@ func ServePage(ctx context.Context, addr, password string, handler http.Handler)
 // Addr returns the address that the page is served at.
 func (s *PageServer) Addr() net.Addr { return s.listener.Addr() }
 
-// Close stops serving. Readers have one more second.
+// Close stops serving. Open requests get one more second.
 func (s *PageServer) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -11,5 +11,5 @@
 // interrupted by one of another rank. The live line is erased before anything else is written, and drawn
 // again afterwards.
 //
-// The package also formats what the commands of p2pboot and p2phalt print about a peer, such as Status.
+// The package also formats what p2pboot and p2phalt print about a peer, for example its status.
 package display

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// Status describes a peer and its connections in lines of at most 80 columns. Only a line with a longer
-// ID or address is longer.
+// Status describes a peer and its connections in lines of at most 80 columns. A line is longer only if it
+// contains a longer ID or address.
 func Status(s status.Status) string {
 	var b strings.Builder
 	say := func(name, format string, args ...any) {
@@ -67,7 +67,7 @@ func Slots(s status.Slots) string { return "slots: " + slots(s) + "\n" }
 func slots(s status.Slots) string {
 	text := fmt.Sprintf("%d of %d free; %d held, %d confirmed, %d running", s.Free, s.Total, s.Held, s.Confirmed, s.Running)
 	if s.Paused != "" {
-		text += "; paused: " + s.Paused
+		text += "; suspended: " + s.Paused
 	}
 	if s.NoDisk {
 		text += "; too little free disk space for other users' jobs, see p2pboot doctor"
@@ -78,7 +78,7 @@ func slots(s status.Slots) string {
 	return text
 }
 
-// writeHosted writes a job that has slots here, and how its processes reach others.
+// writeHosted writes a job that has slots here, and the channels from its processes to others.
 func writeHosted(b *strings.Builder, h status.HostedJob) {
 	name := program(h.Program) + " " + names(h.Processes)
 	if h.Program == "" {
@@ -123,8 +123,8 @@ func pairs(group []status.Channel) string {
 	return strings.Join(b, ", ") + " at " + submit.ShortPeer(group[0].Peer)
 }
 
-// writeConnections writes a table of connections. The line below a connection explains why it is not
-// better.
+// writeConnections writes a table of connections. The line below a connection explains why a better kind was not
+// possible.
 func writeConnections(b *strings.Builder, connections []status.Connection) {
 	if len(connections) == 0 {
 		return

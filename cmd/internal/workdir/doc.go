@@ -1,4 +1,4 @@
-// Package workdir gives p2prun a temporary folder that is removed at the end, even if p2prun is killed.
+// Package workdir gives p2prun a temporary folder that is removed even if p2prun is killed.
 //
 //	TMPDIR/p2prun-123/lock   locked while its p2prun lives
 //	                 /...    files of p2prun

@@ -23,7 +23,7 @@ type Finding struct {
 	About string `json:"about"`
 	Level Level  `json:"level"`
 	Found string `json:"found"`
-	Do    string `json:"do,omitempty"` // what the owner can do; empty if Level is Well
+	Do    string `json:"do,omitempty"` // what the owner can do, or empty if Level is Well
 }
 
 func well(about, format string, args ...any) Finding {

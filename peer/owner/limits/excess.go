@@ -41,7 +41,7 @@ func (x Excess) String() string {
 	case x.How != "":
 		how = x.How
 	case x.Used <= x.Limit: // the kernel has enforced the limit
-		how = "used all of it, and wanted more"
+		how = "used all of it and requested more"
 	}
 	return fmt.Sprintf("exceeded the limit of %s %s%s: %s", format(x.Kind, x.Limit), nouns[x.Kind], of, how)
 }
@@ -96,7 +96,7 @@ func (u Usage) Plus(o Usage) Usage {
 	}
 }
 
-// Parameters of Pause. It assumes that no program writes more than fastest bytes per second.
+// Parameters of Pause, which assumes that no program writes more than fastest bytes per second.
 const (
 	fastest = 8 << 30
 	soonest = time.Millisecond

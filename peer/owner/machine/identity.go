@@ -2,7 +2,7 @@ package machine
 
 import "os"
 
-// Special statements of a machine's identity.
+// Special values for the identity of a machine.
 const (
 	This = "auto" // the machine identifies itself
 	None = "none"

@@ -60,7 +60,7 @@ func TestS3TermsMatchDecisions(t *testing.T) {
 func TestS3PolicyDecides(t *testing.T) {
 	walls := Machine{Confined: true, Now: at(12, 0)}
 	bare := Machine{Now: at(12, 0)}
-	paused := Machine{Confined: true, Paused: true, Now: at(12, 0)}
+	paused := Machine{Confined: true, Suspended: true, Now: at(12, 0)}
 	night := Machine{Confined: true, Now: at(23, 30)}
 	full := Machine{Confined: true, NoDisk: true, Now: at(12, 0)}
 
@@ -119,9 +119,9 @@ func TestS3PolicyDecides(t *testing.T) {
 		{"limits of strangers", small, walls, other, wasm, Decision{Everyone, "", Wasm, 0, limits.Limits{Memory: 64 << 20}}},
 		{"limits of mine", small, walls, self, native, Decision{Mine, "", Native, 0, limits.Limits{Memory: 1 << 30}}},
 		{"paused", generous, paused, other, native, Decision{Everyone, Paused, None, 0, unlimited}},
-		{"paused for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
-		{"not for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0, unlimited}},
-		{"a denied peer does not learn of the pause", secluded, paused, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"suspended for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
+		{"not suspended for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"a denied peer does not learn of the suspension", secluded, paused, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
 		{"quiet hours", sleeper, night, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
 		{"no quiet hours", sleeper, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"quiet hours are not for the owner", sleeper, night, self, native, Decision{Mine, "", Native, 0, unlimited}},

@@ -29,7 +29,7 @@ func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error)
 			return nil, fmt.Errorf("accept %.80q: %w", text, err)
 		}
 		if _, twice := rules[class]; twice {
-			return nil, fmt.Errorf("accept %.80q: there is a rule for %s already", text, class)
+			return nil, fmt.Errorf("accept %.80q: class %s already has a rule", text, class)
 		}
 		rules[class] = rule
 		if class == Everyone {

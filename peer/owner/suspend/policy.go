@@ -20,9 +20,9 @@ type Policy struct {
 // Never reports whether nothing suspends jobs.
 func (p Policy) Never() bool { return len(p.Rules) == 0 && len(p.Quiet) == 0 }
 
-// A Treatment says what happens to jobs that cannot be migrated.
+// A Treatment states what happens to jobs that cannot be migrated.
 type Treatment struct {
-	Continue bool          // they go on
+	Continue bool          // they continue
 	Most     time.Duration // otherwise they are suspended for this time at most, and then end
 }
 

@@ -27,7 +27,7 @@ type Box struct {
 	first    uint64 // number of the first record held, or of the next one to arrive
 	next     uint64 // number of the next record to arrive
 	size     int    // bytes of the segments, with overhead
-	acked    uint64 // may exceed next: another replica was faster
+	acked    uint64 // may exceed next if another replica is faster
 	closed   bool
 	ended    bool // the end has been handed out since Rewind
 }
@@ -39,7 +39,7 @@ type segment struct {
 	records uint64
 }
 
-// A Batch is a run of consecutive records on their way to the submitter.
+// A Batch is a run of consecutive records to send to the submitter.
 type Batch struct {
 	First uint64 // number of its first record
 	Data  []byte // consecutive records

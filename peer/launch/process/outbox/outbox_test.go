@@ -95,7 +95,7 @@ func TestEndIsSentAloneWithoutPendingRecords(t *testing.T) {
 	b.Append([]byte("0\n"))
 	b.Next()
 	if _, ok := b.Next(); ok {
-		t.Error("an end before Close")
+		t.Error("got an end before Close")
 	}
 	b.Close(true)
 	got, ok := b.Next()
@@ -192,7 +192,7 @@ func fuzzOnce(r *rand.Rand) error {
 		replicas[r.IntN(len(replicas))].Acknowledge(count)
 	}
 	if !bytes.Equal(got, written) {
-		return fmt.Errorf("user got %d bytes, written were %d", len(got), len(written))
+		return fmt.Errorf("the user got %d bytes, want the %d written ones", len(got), len(written))
 	}
 	return nil
 }

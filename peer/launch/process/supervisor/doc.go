@@ -17,8 +17,8 @@
 //   - The life pipe is closed, by the peer or, if the peer has died, by the kernel. The supervisor kills
 //     the program and all its descendants, removes the scratch folder and exits.
 //
-// Meanwhile it answers its peer's questions whether it is alive. If the program had stopped its supervisor,
-// neither event would be noticed. The answer also states whether the program is stopped. Only that
+// Meanwhile the supervisor answers the peer's questions whether it is alive. If the program had stopped its
+// supervisor, neither event would be noticed. The answer also states whether the program is stopped. Only that
 // distinguishes a program that will never join the job from one that is slow to join.
 //
 // If the supervisor is the first process of a PID namespace, it can stop all other processes in it at one

@@ -3,7 +3,8 @@ package supervisor
 import "errors"
 
 // LastPID is the ID most recently assigned to a process or thread of a PID namespace. As long as it is
-// unchanged, none was created there. 0 means unknown: the kernel lacks CONFIG_CHECKPOINT_RESTORE.
+// unchanged, none was created there. The value 0 means that the ID is unknown, because the kernel lacks
+// CONFIG_CHECKPOINT_RESTORE.
 type LastPID int
 
 // ErrEnded is the error of Halt for a program that has ended.
@@ -18,7 +19,7 @@ func (p *Process) InPIDNamespace() bool { return p.group == 0 }
 // answer: the caller must ensure that a supervisor that does not answer is killed (KillSupervisor), which
 // also ends Halt.
 func (p *Process) Halt() (LastPID, error) {
-	p.life.Write([]byte{byte(halt)}) // an error means that it has ended
+	p.life.Write([]byte{byte(halt)}) // an error means that the supervisor has ended
 	select {
 	case born := <-p.halted:
 		return born, nil

@@ -35,13 +35,13 @@ const (
 // An order is what the peer writes into the life pipe. Every byte after it is a question.
 type order struct {
 	Plan     sandbox.Plan
-	As       string // argv[0] of the program; empty: its path
+	As       string // argv[0] of the program, or empty for its path
 	Stdin    string
 	Args     []string
 	Settings []string
 	Limits   Limits
 	Apart    bool // leave the program's session once it runs
-	Probe    bool // run no program, only find out which of the plan's means work
+	Probe    bool // run no program, only find out which of the plan's mechanisms work
 }
 
 // A question is a byte that the peer sends to the supervisor.
@@ -167,7 +167,7 @@ func watch(pid int, asked <-chan question, timeout time.Duration, report func(st
 			}
 			sweep(pid, c.childless, nil)
 			e := <-c.exited
-			report(status{Exit: &e}) // the peer may only have let go of this process
+			report(status{Exit: &e}) // the peer may still run and have closed only the life pipe
 			return
 		}
 	}

@@ -73,7 +73,7 @@ func TestConnectionsWithoutATokenAreRefused(t *testing.T) {
 	wrong := bytes.Clone(token)
 	wrong[0] ^= 1
 	for name, shown := range map[string][]byte{
-		"another token": wrong, "no token any more": late, "its other half": append(token[tokenSize/2:], token[:tokenSize/2]...),
+		"another token": wrong, "expired token": late, "halves exchanged": append(token[tokenSize/2:], token[:tokenSize/2]...),
 	} {
 		if conn, err := Connect(ctx, []string{e.address()}, here, shown); err == nil {
 			conn.Close()
@@ -111,7 +111,7 @@ func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	conn.Close()
 	e.mu.Lock()
 	if n := len(e.pending); n > maxPending {
-		t.Errorf("%d strangers are there", n)
+		t.Errorf("%d strangers are connected", n)
 	}
 	e.mu.Unlock()
 	for _, c := range strangers {
@@ -166,7 +166,7 @@ func TestDialSkipsWrongAddresses(t *testing.T) {
 	if _, err := Connect(ctx, wrong, here, token); err == nil {
 		t.Error("connected to another program")
 	}
-	for what, addresses := range map[string][]string{"nowhere": nil, "where it may not name": {e.address()}} {
+	for what, addresses := range map[string][]string{"nowhere": nil, "forbidden address": {e.address()}} {
 		if _, err := Connect(ctx, addresses, nowhere, token); !errors.Is(err, errNoAddress) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -184,7 +184,7 @@ func TestInvalidTokens(t *testing.T) {
 	}
 	conn, err := Connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
-		t.Fatalf("the token that was there before: %v", err)
+		t.Fatalf("the earlier token: %v", err)
 	}
 	conn.Close()
 }
@@ -233,7 +233,7 @@ func TestRouterMapsThePort(t *testing.T) {
 	}
 	leads = true
 	if got := e.Addresses(at{own}, nil); !slices.Equal(got, []string{outside.String(), inside}) {
-		t.Errorf("with one: %v", got)
+		t.Errorf("with a router: %v", got)
 	}
 }
 
