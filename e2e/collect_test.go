@@ -27,7 +27,7 @@ func TestT2CollectingResumesAfterAKill(t *testing.T) {
 				first = handTo(t, own, args...)
 				first.awaitCollecting()
 				own.kill()
-				t.Logf("%d bytes had come", partialBytes(own.home))
+				t.Logf("%d bytes had arrived", partialBytes(own.home))
 				own.again(peers[0])
 				last = first
 			} else {

@@ -4,10 +4,10 @@
 // down. Every process has a time limit. Each test ends with a check for leftovers of a job: slots,
 // processes, scratch files.
 //
-//	go test ./e2e/            all of it
-//	go test ./e2e/ -run Kill  only what kills
-//	go test ./e2e/ -run LAN   only those with links
-//	go test ./e2e/ -run NAT   only those with routers, behind which the peers are
+//	go test ./e2e/            all tests
+//	go test ./e2e/ -run Kill  only tests that kill processes
+//	go test ./e2e/ -run LAN   only tests with links
+//	go test ./e2e/ -run NAT   only tests with routers, behind which the peers are
 //
 // TestNemesis runs jobs with known answers. It injects faults into processes, peers and the
 // network, as package nemesis plans them from a printed seed, and judges the outcome. Package ether

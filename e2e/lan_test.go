@@ -70,8 +70,8 @@ func expectPaced(t *testing.T, j *job, steps, every int) {
 	expectStepper(t, j, 3, steps, every)
 }
 
-// expectNobodyFailed checks p2prun's messages until its end for failed processes (V3).
-func expectNobodyFailed(t *testing.T, j *job) {
+// expectNoFailure expects that p2prun reports no failed process until it ends (V3).
+func expectNoFailure(t *testing.T, j *job) {
 	t.Helper()
 	for e := range j.events {
 		if e.Event == "view" && e.Text != "" {
@@ -99,7 +99,7 @@ func TestLANWithoutConfiguration(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			expectStepper(t, j, 3, 20, 10)
-			expectNobodyFailed(t, j)
+			expectNoFailure(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}
@@ -119,8 +119,8 @@ func TestLANLinkCutPermanently(t *testing.T) {
 	cut := time.Now()
 	e := j.waitFor("the new view", func(e event) bool { return e.Event == "view" })
 	t.Logf("new view %v after the cut", e.Time.Sub(cut))
-	eventually(t, "peer that is away", away.idle)
-	t.Logf("the peer that is away has all slots back %v after the cut", time.Since(cut))
+	eventually(t, "the unplugged peer", away.idle)
+	t.Logf("the unplugged peer has all slots back %v after the cut", time.Since(cut))
 	expectSteady(t, j, 300)
 	expectNothingLeft(t, peers)
 }
@@ -141,7 +141,7 @@ func TestLANManyPeersBehindOneAddress(t *testing.T) {
 		t.Fatalf("exit status %d", s)
 	}
 	expectStepper(t, j, 5, 50, 10)
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, peers)
 }
 
@@ -170,8 +170,8 @@ func TestV3LANSlowLink(t *testing.T) {
 	if s := long.wait(); s != 130 {
 		t.Errorf("the other job ended with %d, want 130", s)
 	}
-	expectNobodyFailed(t, j)
-	expectNobodyFailed(t, long)
+	expectNoFailure(t, j)
+	expectNoFailure(t, long)
 	expectNothingLeft(t, peers)
 }
 
@@ -196,7 +196,7 @@ func TestV3LANPacketLoss(t *testing.T) {
 	j := machines[0].steady(t, peers[1], 400)
 	expectSteady(t, j, 400)
 	t.Logf("the job took %v", time.Since(start))
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, peers)
 }
 
@@ -212,6 +212,6 @@ func TestV3LANLinkCutForASecond(t *testing.T) {
 	time.Sleep(time.Second) // the time under test
 	away.heal()
 	expectSteady(t, j, 250)
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, peers)
 }

@@ -136,7 +136,7 @@ func expectPlanned(t *testing.T, p, supernode *peerProcess, replicas int) {
 				}
 			}
 		}
-		return errors.New("it is not in the plan")
+		return errors.New("the peer is not in the plan")
 	})
 }
 

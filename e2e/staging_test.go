@@ -198,7 +198,7 @@ func TestT2LANLinkCutWhileStaging(t *testing.T) {
 			j.waitFor("a part of it", func(e event) bool { return e.Phase == "staging" && e.Count >= int64(*stagingMiB<<20)/4 })
 			switch who {
 			case "a peer moves":
-				machines[2].moves(t, "10.77.0.99")
+				machines[2].changeAddress(t, "10.77.0.99")
 			case "a peer":
 				machines[2].lan.unplug(8 * time.Second)
 			default:
@@ -233,23 +233,30 @@ func errorsOf(peers []*peerProcess, check func(*peerProcess) error) error {
 	return nil
 }
 
-// processorTime returns the user and system time of processes.
+// processorTime returns the processor time of processes.
 func processorTime(t *testing.T, cmds []*exec.Cmd) (sum time.Duration) {
 	t.Helper()
-	const tick = 10 * time.Millisecond // USER_HZ, which is 100 on all systems of Go
 	for _, cmd := range cmds {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+		sum += processorTimeOf(t, cmd.Process.Pid)
+	}
+	return sum
+}
+
+// processorTimeOf returns the user and system time of a process.
+func processorTimeOf(t *testing.T, pid int) (sum time.Duration) {
+	t.Helper()
+	const tick = 10 * time.Millisecond // USER_HZ, which is 100 on all systems of Go
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
+	for _, f := range fields[11:13] {
+		ticks, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // from the third on
-		for _, f := range fields[11:13] {
-			ticks, err := strconv.ParseInt(f, 10, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum += time.Duration(ticks) * tick
-		}
+		sum += time.Duration(ticks) * tick
 	}
 	return sum
 }

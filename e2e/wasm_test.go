@@ -27,8 +27,8 @@ func module(t *testing.T, pkg string) string {
 	return out
 }
 
-// otherEngine is the executable of an engine that these tests use in addition to the built-in one;
-// empty if there is none.
+// otherEngine is the executable of an engine that these tests use in addition to the built-in one, or "" if
+// there is none.
 var otherEngine = os.Getenv("P2PMPI_TEST_ENGINE")
 
 // mixedGrid is like grid, but every second peer uses the other engine, if there is one. It checks
@@ -121,7 +121,7 @@ func TestWasmResumesFromACheckpoint(t *testing.T) {
 	process, took, messages := j.awaitHealedBy(1)
 	t.Logf("%s replaced 1.0 after %v, with %d messages", process, took, messages)
 	if messages >= 2*kill { // each step has two messages
-		t.Errorf("%d messages were replayed to %s: it has not resumed from a checkpoint", messages, process)
+		t.Errorf("%d messages were replayed to %s, which has not resumed from a checkpoint", messages, process)
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)

@@ -2,8 +2,8 @@ package farm
 
 import "testing"
 
-// TestAnyOtherOrderIsAnotherOutput also checks that the output ends with the last task.
-func TestAnyOtherOrderIsAnotherOutput(t *testing.T) {
+// TestOtherOrderChangesTheOutput also checks that the output ends with the last task.
+func TestOtherOrderChangesTheOutput(t *testing.T) {
 	one, err := Output(3, 5, 2, []int{1, 2, 1, 1, 2})
 	if err != nil {
 		t.Fatal(err)
@@ -22,13 +22,13 @@ func TestAnyOtherOrderIsAnotherOutput(t *testing.T) {
 	}
 }
 
-func TestOrdersThatCannotBe(t *testing.T) {
+func TestImpossibleOrdersAreRefused(t *testing.T) {
 	for name, took := range map[string][]int{
-		"too few":          {1, 2, 1, 1},
-		"too many":         {1, 2, 1, 1, 2, 1},
-		"of rank 0":        {1, 2, 0, 1, 2},
-		"of no worker":     {1, 2, 3, 1, 2},
-		"of one with none": {1, 2, 1, 2, 2, 2},
+		"too few":                      {1, 2, 1, 1},
+		"too many":                     {1, 2, 1, 1, 2, 1},
+		"from rank 0":                  {1, 2, 0, 1, 2},
+		"from an unknown rank":         {1, 2, 3, 1, 2},
+		"from a worker without a task": {1, 2, 1, 2, 2, 2},
 	} {
 		if _, err := Output(3, 5, 2, took); err == nil {
 			t.Errorf("%s: no error", name)
@@ -54,8 +54,8 @@ func (w *worker) work(messages int) uint64 {
 	return w.state
 }
 
-// TestAWorkerAnswersWhatItHadSeen also tells a worker the order while it has a task.
-func TestAWorkerAnswersWhatItHadSeen(t *testing.T) {
+// TestAnswersDependOnEarlierMessages also tells a worker the order while it has a task.
+func TestAnswersDependOnEarlierMessages(t *testing.T) {
 	b, w := New(2, 2), &worker{}
 	task, _ := b.Give(1)
 	order := b.Tell()

@@ -143,7 +143,7 @@ func swapFolders(world *mpj.World) error {
 	return world.Finalize()
 }
 
-// swapOnce makes directories and links, exchanges them for a while, and removes them.
+// swapOnce creates directories and links, exchanges them for a while, and removes them.
 func swapOnce() (exchanges, opened int, err error) {
 	const pairs = 100
 	for n := range pairs {
@@ -257,7 +257,7 @@ func daemon(world *mpj.World) error {
 	return world.Finalize()
 }
 
-// late leaves such a grandchild after it has finalized.
+// late leaves such a grandchild after finalizing.
 func late(world *mpj.World) error {
 	if err := world.Finalize(); err != nil {
 		return err
@@ -279,7 +279,7 @@ func leaveGhost() error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("no ghost has come")
+	return fmt.Errorf("the ghost did not start")
 }
 
 // ghost ignores signals, and writes outside the scratch directory long after the program has ended.
@@ -289,15 +289,15 @@ func ghost() {
 		return
 	}
 	time.Sleep(500 * time.Millisecond)
-	plantForGood()
+	plantPermanently()
 	time.Sleep(time.Hour)
 }
 
 // ignoreSignals ignores all signals that can be ignored.
 func ignoreSignals() { ossignal.Ignore() }
 
-// plantForGood writes a file wherever it can, and leaves it there.
-func plantForGood() {
+// plantPermanently writes a file wherever it can, and leaves it there.
+func plantPermanently() {
 	for _, dir := range []string{*home, *outside} {
 		os.WriteFile(filepath.Join(dir, planted), nil, 0o666)
 	}

@@ -129,7 +129,7 @@ func private(dir string) (string, error) {
 	if err := os.WriteFile(path, []byte("planted"), 0o666); err != nil {
 		return "", err
 	}
-	return "", errors.New("written, where nobody else should find it")
+	return "", errors.New("written into a directory that should be private")
 }
 
 func openToWrite(path string) (string, error) {

@@ -204,7 +204,7 @@ func small(arg string) error {
 			return err
 		}
 		if in[0] != int64(i) {
-			return fmt.Errorf("message %d came for %d", in[0], i)
+			return fmt.Errorf("got message %d, want %d", in[0], i)
 		}
 	}
 	return nil

@@ -45,7 +45,7 @@ type World struct {
 	peers []volunteer
 }
 
-// A volunteer is a peer, up or not.
+// A volunteer is a peer, which is up or down.
 type volunteer struct {
 	key      uint64    // first bits of its DHT key
 	sessions []session // the last one first

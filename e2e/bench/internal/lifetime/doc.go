@@ -7,7 +7,7 @@
 //
 //	set of crashes ──► Job.Survives     each rank has a replica left
 //	               ├─► Gossip.Cut       the detector fails: fewer than two survivors,
-//	               │                    or one that never again hears of another
+//	               │                    or one that never again hears of another one
 //	               └─► Gossip.Late      news of a survivor takes longer than the round
 //	                                    of all targets, so that it looks failed
 //
@@ -23,5 +23,5 @@
 // The package compares BRR and DBRR as in the literature, where messages to a crashed member are lost,
 // with LiveDBRR of package faultdetect. LiveDBRR counts distances in live members once the survivors know
 // of the crashes. The tests of faultdetect show with its own core that the survivors learn of the crashes
-// without failing each other. There a suspect is asked before it is failed, which this arithmetic omits.
+// without failing each other. That core asks a suspect before failing it, which this arithmetic omits.
 package lifetime

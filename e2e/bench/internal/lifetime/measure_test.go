@@ -63,7 +63,7 @@ func TestMeasureMatchesEnumeration(t *testing.T) {
 	}
 }
 
-func TestSampleHoldsTheExactValue(t *testing.T) {
+func TestSampleIntervalContainsTheExactValue(t *testing.T) {
 	g, f := BRR.Among(16), 0.05
 	want := Measure(16, 0, all, g.Cut)[0].At(f).Fraction
 	for seed := range uint64(20) {

@@ -100,7 +100,7 @@ func (r *Results) overlap(key key) Figure {
 	})
 }
 
-// Allocations returns a table of the heap allocations per message, in sender and receiver together.
+// Allocations returns a table of the heap allocations per message, summed over sender and receiver.
 func (r *Results) Allocations(sizes ...int) string {
 	head := []string{"allocations"}
 	for _, bytes := range sizes {
