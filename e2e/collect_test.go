@@ -56,7 +56,7 @@ func (j *job) awaitCollecting() {
 	}
 }
 
-// expectFile expects a file of rude with the given size.
+// expectFile expects that rude has written a file of the given size, and that the file is complete.
 func expectFile(t *testing.T, name string, size int64) {
 	t.Helper()
 	f, err := os.Open(name)

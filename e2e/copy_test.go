@@ -73,7 +73,7 @@ func TestCopiedHome(t *testing.T) {
 	}
 }
 
-// TestLANCopiedHome does the same where only another peer of the LAN can detect it.
+// TestLANCopiedHome does the same where only another peer of the LAN can detect the copy.
 func TestLANCopiedHome(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 3)

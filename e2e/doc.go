@@ -25,6 +25,6 @@
 //
 // The tests build the commands and the programs once, into a temporary directory, and without the
 // race detector. Tests that mostly wait run concurrently, twice as many as there are processors.
-// The flag -full runs all tests in all shapes and sizes. On a machine without a compiler, -bin
+// The flag -full runs all tests in all variants and sizes. On a machine without a compiler, -bin
 // names a directory with all binaries.
 package e2e

@@ -27,7 +27,7 @@ import (
 type ownerFiles struct {
 	user     uint32 // the owner; 0 is the test's own user
 	home     string
-	outside  string // a directory of the owner's beside the home
+	outside  string // an owner's directory beside the home
 	listener net.Listener
 	abstract string
 	setuid   string       // a copy of id(1) that runs as root for every user, or empty if the test cannot create it
@@ -63,8 +63,8 @@ func writeOwnerFiles(t *testing.T, user uint32) *ownerFiles {
 	return b
 }
 
-// write creates a file of the owner's that contains the secret. The name is relative to folder, a
-// directory of the owner's.
+// write creates a file that belongs to the owner and contains the secret. The name is relative to folder, one of
+// the owner's directories.
 func (b *ownerFiles) write(t *testing.T, folder, name string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -354,7 +354,7 @@ func (v *escapeTarget) runBombs(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{v.peer})
 }
 
-var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders were looked into`)
+var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders were inspected`)
 
 // expectSwap expects that a job has exchanged directories, including ones that the peer has
 // inspected, unless the peer is root and needs no permission for that. Afterwards the job ends by

@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// handTo hands a job to the p2pboot of a home, and returns once it runs and can be resumed.
+// handTo hands a job to the p2pboot of a home, and returns once the job runs and can be resumed.
 func handTo(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
 	j := submit(t, own.home, append([]string{"-w", "60", "--timeout", "110s"}, args...)...)
@@ -75,7 +75,7 @@ func (h *handing) kill(which string) {
 	}
 }
 
-// restart restarts what kill has killed.
+// restart restarts the processes that kill has killed.
 func (h *handing) restart(which string, supernode *peerProcess) {
 	h.own.t.Helper()
 	if which != "p2prun" {

@@ -208,7 +208,7 @@ func TestHealsFromACheckpoint(t *testing.T) {
 var healFor = flag.Duration("heal", 50*time.Second, "run a job for this `DURATION`, and kill one of its processes every 20 s")
 
 // TestHealsRepeatedly kills a process of a random rank every 20 seconds. The process is one of the rank's first
-// ones or a replacement. It expects that every rank has both its replicas in the end. The program makes
+// ones or a replacement. The test expects that every rank has both its replicas in the end. The program makes
 // checkpoints.
 func TestHealsRepeatedly(t *testing.T) {
 	t.Parallel()

@@ -43,7 +43,7 @@ func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int, option
 	return m.paced(t, supernode, steps, 50, 20*time.Millisecond, options...)
 }
 
-// paced is like steady, with a different pause in each step and a line after every every steps. A
+// paced is like steady, with a different pause in each step and a line after each group of every steps. A
 // step takes the same processor time whatever its pause, so a long job should have few steps with
 // long pauses.
 func (m *machine) paced(t *testing.T, supernode *peerProcess, steps, every int, pause time.Duration, options ...string) *job {
@@ -61,7 +61,7 @@ func expectSteady(t *testing.T, j *job, steps int) {
 	expectPaced(t, j, steps, 50)
 }
 
-// expectPaced expects the same of a job that prints a line after every every steps.
+// expectPaced expects the same of a job that prints a line after each group of every steps.
 func expectPaced(t *testing.T, j *job, steps, every int) {
 	t.Helper()
 	if s := j.wait(); s != 0 {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestMistakes makes each user error once. It checks the exit status and the message of one clear
+// TestMistakes makes each user error once. It checks the exit status, and that the message is one clear
 // sentence. Nothing may be left behind or printed on standard output.
 func TestMistakes(t *testing.T) {
 	t.Parallel()

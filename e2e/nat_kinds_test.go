@@ -129,7 +129,7 @@ func (m *meeting) note(c connection, now time.Duration) {
 	}
 }
 
-// bestWays returns the best ways for two kinds of routers. Both direct and punched connections may
+// bestWays returns the best kinds of connections for two kinds of routers. Both direct and punched connections may
 // be possible. A port may be mapped after a hole was punched, and a hole also results when both
 // peers happen to dial each other.
 func bestWays(a, b string) []string {

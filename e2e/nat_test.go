@@ -202,7 +202,7 @@ func TestNATLectureRoom(t *testing.T) {
 	t.Logf("nothing is left after %v", time.Since(start))
 }
 
-// awaitWay waits until a peer is connected to another in one of these ways.
+// awaitWay waits until a peer is connected to another by one of these kinds of connections.
 func (p *peerProcess) awaitWay(to *peerProcess, ways ...string) {
 	p.t.Helper()
 	p.awaitConnection(to, func(c connection) bool { return slices.Contains(ways, c.Way) })

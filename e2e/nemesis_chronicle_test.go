@@ -119,8 +119,8 @@ func (c *chronicle) state() (kept, over bool) {
 	return c.kept, c.over
 }
 
-// TestChronicleRecordsFailures also adds processes to a view, and ends like a job whose
-// processes are all ordered to end.
+// TestChronicleRecordsFailures records the failures in a job that adds processes to its view. At the end of the
+// job, all processes are ordered to end.
 func TestChronicleRecordsFailures(t *testing.T) {
 	t.Parallel()
 	c := newChronicle(time.Now())

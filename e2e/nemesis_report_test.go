@@ -72,7 +72,7 @@ func (t *tally) String() string {
 		rows = append(rows, []string{"– " + s, fmt.Sprint(t.strikes[s])})
 	}
 	for _, l := range slices.Sorted(maps.Keys(t.lies)) {
-		rows = append(rows, []string{"jobs with a lying peer, which " + l, fmt.Sprint(t.lies[l])})
+		rows = append(rows, []string{"jobs with a lying peer: " + l, fmt.Sprint(t.lies[l])})
 	}
 	for _, n := range slices.Sorted(maps.Keys(t.felled)) {
 		rows = append(rows, []string{fmt.Sprintf("peers killed with %d of the ranks on them", n), fmt.Sprint(t.felled[n])})

@@ -69,9 +69,9 @@ type field struct {
 	submitter *peerProcess
 	peers     []*peerProcess // peer i is on machine i+1
 	tally     *tally
-	lie       string // file that contains the present lie of the liar
+	lie       string // file that contains the current lie of the liar
 
-	disturbances map[int]disturbance // present disturbances of the network
+	disturbances map[int]disturbance // current disturbances of the network
 	disturbed    int
 }
 

@@ -431,10 +431,9 @@ func TestProgramsYieldByDefault(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// TestO2PeerRespondsUnderItsOwnersLoad occupies the processors many times over at a peer that
-// cannot make control groups. The peer must get processor time nearly as soon as the submitter does. The
-// submitter does not know the peer, and must not have failed it when the owner's work is done. The
-// job must succeed.
+// TestO2PeerRespondsUnderItsOwnersLoad occupies the processors many times over at a peer that cannot create
+// control groups. The peer must get processor time nearly as soon as the submitter does. The submitter does not
+// know the peer, and must not have failed it when the owner's work is done. The job must succeed.
 func TestO2PeerRespondsUnderItsOwnersLoad(t *testing.T) {
 	m := *loopback
 	m.user, m.env = ordinary, append(slices.Clone(loopback.env), fmt.Sprintf("P2PMPI_NICENESS=%d", peer.DefaultConfig().Niceness))

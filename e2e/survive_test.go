@@ -91,7 +91,7 @@ var losses = []loss{
 }
 
 // TestSurvives runs a program of three ranks with two replicas each on six peers whose supernode has ended. A
-// loss occurs while the program runs. It expects the same answer, printed once, and nothing left behind.
+// loss occurs while the program runs. The test expects the same answer, printed once, and nothing left behind.
 func TestSurvives(t *testing.T) {
 	t.Parallel()
 	const steps = 600 // longer than a silent peer is tolerated, because a process with all answers does not wait for others

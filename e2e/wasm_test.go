@@ -69,7 +69,7 @@ func TestWasmConformance(t *testing.T) {
 }
 
 // TestWasmRunsWhereNativeProgramsAreRefused runs a Go package on peers whose owners accept only
-// modules. p2prun must build it as a module after they have refused it.
+// modules. p2prun must build the package as a module after the peers have refused the native program.
 func TestWasmRunsWhereNativeProgramsAreRefused(t *testing.T) {
 	t.Parallel()
 	example, err := filepath.Abs("../examples/ep")
@@ -108,7 +108,7 @@ func TestWasmResumesFromACheckpoint(t *testing.T) {
 	peers := mixedGrid(t, 3, "--slots", "2")
 	stepper := module(t, "./e2e/programs/stepper")
 	first := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s", stepper, "-steps", "1", "-every", "1")
-	if s := first.wait(); s != 0 { // then all peers have compiled it
+	if s := first.wait(); s != 0 { // afterwards all peers have compiled the module
 		t.Fatalf("exit status %d", s)
 	}
 	const steps, kill = 2000, 500

@@ -28,8 +28,8 @@ import (
 
 // A Config holds all settings that the owner can choose.
 type Config struct {
-	// Home is the folder of this peer. Several peers can run on one machine, each with its own home. A peer
-	// that is not a volunteer makes a temporary home in this folder, which must exist.
+	// Home is the folder of this peer. Several peers can run on one machine, each with its own home. A peer that
+	// is not a volunteer creates a temporary home in this folder, which must exist.
 	Home string
 
 	// Jobs is the folder where a peer that is not a volunteer keeps its user's jobs. Another process can

@@ -192,7 +192,8 @@ func TestConfigurationErrorMessages(t *testing.T) {
 	}
 }
 
-// TestUnrelatedEnvironmentVariablesAreIgnored checks that only near misses of options' names are errors.
+// TestUnrelatedEnvironmentVariablesAreIgnored checks that only variables whose names resemble those of options
+// are errors.
 func TestUnrelatedEnvironmentVariablesAreIgnored(t *testing.T) {
 	if errs := checkVariables([]string{"P2PMPI_HOME=/x", "P2PMPI_CONFIG=x", "P2PMPI_COLL=x", "P2PMPI_CHECK=1", "P2PMPI_BUILD_SERVER=x", "P2PMPI_FD=3", "P2PMPI_LOCAL_PEER=1", "SLOTZ=3", "P2PMPI=x"}); len(errs) > 0 {
 		t.Errorf("got %v", errs)
@@ -245,7 +246,8 @@ func TestUsagesContainNoLineBreaks(t *testing.T) {
 	})
 }
 
-// TestConfigurationPageListsEveryOption: docs/configuration.md has a row for every option, with its default.
+// TestConfigurationPageListsEveryOption checks that docs/configuration.md has a row for every option, with its
+// default.
 func TestConfigurationPageListsEveryOption(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

@@ -125,7 +125,7 @@ func (p *Peer) start() error {
 		steps = append(steps, p.startHistory, p.startVolunteer, p.startSuspending)
 	}
 	// Discovery announces the peer, so it starts after the services that must answer.
-	for _, step := range append(steps, p.startDiscovery, p.keepPartners, p.startControl) {
+	for _, step := range append(steps, p.startDiscovery, p.keepConnected, p.startControl) {
 		if err := step(); err != nil {
 			return err
 		}
@@ -136,13 +136,13 @@ func (p *Peer) start() error {
 // owns registers a function that runs when the peer closes, before those registered earlier.
 func (p *Peer) owns(name string, close func() error) { p.parts.add(name, close) }
 
-// startHome opens and locks the home. For a peer that is not a volunteer, it makes a temporary home in
+// startHome opens and locks the home. For a peer that is not a volunteer, it creates a temporary home in
 // Config.Home instead, which is removed when the peer closes.
 func (p *Peer) startHome() (err error) {
 	if p.role != Volunteer {
 		dir, err := os.MkdirTemp(p.cfg.Home, "submit-")
 		if err != nil {
-			return fmt.Errorf("make a temporary home: %w", err)
+			return fmt.Errorf("create a temporary home: %w", err)
 		}
 		p.owns("temporary home", func() error { return os.RemoveAll(dir) })
 		p.home = homedir.Dir(dir)
@@ -175,7 +175,8 @@ func (p *Peer) ID() p2ppeer.ID { return p.net.Host.ID() }
 // AddrInfo returns the peer's ID and the addresses under which other peers can reach it.
 func (p *Peer) AddrInfo() p2ppeer.AddrInfo { return *host.InfoFromHost(p.net.Host) }
 
-// Addresses returns the same as multiaddrs. They end with the peer's ID, as --supernode expects them.
+// Addresses returns the addresses of AddrInfo as multiaddrs. They end with the peer's ID, as --supernode expects
+// them.
 func (p *Peer) Addresses() []string {
 	info := p.AddrInfo()
 	addrs, err := p2ppeer.AddrInfoToP2pAddrs(&info)

@@ -72,7 +72,7 @@ func (d *draws) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drawer returns the function of this project, outside of tests, that draws.
+// drawer returns the function of this project, outside of tests, that draws the random numbers.
 func drawer() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -165,18 +165,18 @@ func TestJobSecretsAreNotDisclosed(t *testing.T) {
 		}
 		told["journal of "+p.ID().String()] = string(text)
 	}
-	expectUntold(t, secrets, told)
+	expectUndisclosed(t, secrets, told)
 }
 
-// expectUntold checks that none of the secrets is disclosed, and that keys and tokens are among them.
-func expectUntold(t *testing.T, secrets map[string][][]byte, told map[string]string) {
+// expectUndisclosed checks that none of the secrets is disclosed, and that keys and tokens are among them.
+func expectUndisclosed(t *testing.T, secrets map[string][][]byte, told map[string]string) {
 	t.Helper()
 	var drawers []string
 	for by, all := range secrets {
 		drawers = append(drawers, by)
 		for _, secret := range all {
 			for place, text := range told {
-				if !mayBeTold(by) && tells(text, secret) {
+				if !isPublic(by) && discloses(text, secret) {
 					t.Errorf("%s contains a secret drawn by %s", place, by)
 				}
 			}
@@ -187,12 +187,12 @@ func expectUntold(t *testing.T, secrets map[string][][]byte, told map[string]str
 			t.Errorf("%s drew no random numbers; these functions did: %v", want, drawers)
 		}
 	}
-	if id := secrets["peer/job/submit.newRun"]; len(id) != 1 || !tells(told["log"], id[0]) { // shows that the search works
+	if id := secrets["peer/job/submit.newRun"]; len(id) != 1 || !discloses(told["log"], id[0]) { // shows that the search works
 		t.Errorf("the job's ID is not in the log: %x", id)
 	}
 }
 
-func mayBeTold(drawer string) bool {
+func isPublic(drawer string) bool {
 	for _, p := range public {
 		if strings.HasPrefix(drawer, p) {
 			return true
@@ -201,8 +201,8 @@ func mayBeTold(drawer string) bool {
 	return false
 }
 
-// tells reports whether a text contains a secret in any form, or one half of a secret of 32 bytes or more.
-func tells(text string, secret []byte) bool {
+// discloses reports whether a text contains a secret in any form, or one half of a secret of 32 bytes or more.
+func discloses(text string, secret []byte) bool {
 	parts := [][]byte{secret}
 	if len(secret) >= 32 {
 		parts = append(parts, secret[:len(secret)/2], secret[len(secret)/2:])

@@ -37,13 +37,13 @@ func (p *Peer) startMembership() error {
 	if warning := p.cfg.OpenWarning(); warning != "" && p.role == Volunteer {
 		p.log.Warn().Msg(warning)
 	}
-	p.admission, err = networks.Enter(p.cfg.network(), id, p.voucher, p.log)
+	p.admission, err = networks.Enter(p.cfg.network(), id, p.homeKey, p.log)
 	return err
 }
 
-// voucher returns the key of the home that this peer belongs to, or nil if there is none. That key confirms
+// homeKey returns the key of the home that this peer belongs to, or nil if there is none. That key confirms
 // the peer's membership to others.
-func (p *Peer) voucher() crypto.PrivKey {
+func (p *Peer) homeKey() crypto.PrivKey {
 	if p.role == Volunteer {
 		return p.key // for additional hosts that libp2p creates
 	}
@@ -179,8 +179,8 @@ func (p *Peer) duplicateFound(err *discovery.DuplicateError) {
 	p.Halt(status.Orderly)
 }
 
-// keepPartners keeps this peer connected to the other peers of its jobs.
-func (p *Peer) keepPartners() error {
+// keepConnected keeps this peer connected to the other peers of its jobs.
+func (p *Peer) keepConnected() error {
 	p.discovery.KeepPartners(func() map[p2ppeer.ID]time.Duration {
 		all := p.submitter.Partners()
 		if p.launcher != nil {

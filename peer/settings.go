@@ -16,8 +16,8 @@ func (c Config) network() networks.Choice {
 	return networks.Choice{Name: c.Network, Open: c.Open, Token: c.Token, Home: cmp.Or(c.MemberOf, c.Home)}
 }
 
-// NetworkID returns the identifier that peers of the network in c share. For a private network it is not only
-// the name. The error states why the network's token cannot be used.
+// NetworkID returns the identifier that peers of the network in c share. In a private network, the identifier
+// contains more than the name. The error states why the network's token cannot be used.
 func (c Config) NetworkID() (string, error) { return c.network().ID() }
 
 // OpenWarning returns a warning if a network with a non-default name is open to any peer because the home

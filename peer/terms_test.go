@@ -35,7 +35,7 @@ func (s scene) write(name, text string) {
 }
 
 // TestS3EachRuleSuspendsJobs checks that a rule that fires refuses jobs of other users, but not of the owner.
-// Status and page name the rule. A minute later the peer has resumed.
+// The status and the page name the rule. A minute after the rule has ceased to apply, the peer accepts jobs again.
 func TestS3EachRuleSuspendsJobs(t *testing.T) {
 	skip.Long(t)
 	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"

@@ -150,7 +150,7 @@ func (h hostedJobs) Suspend(rule string, most time.Duration) {
 	h.Pause(launch.Pause{Rule: rule, Most: most})
 }
 
-// startHistory starts to record when this volunteer runs.
+// startHistory starts the record of the times at which this volunteer runs.
 func (p *Peer) startHistory() error {
 	var err error
 	if p.history, err = uptime.Open(p.home.History(), p.started); err != nil {

@@ -92,7 +92,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return command.Fail(command.Cancelled, errors.New("interrupted; the peer was asked to stop, and may still do so"), "")
+			return command.Fail(command.Cancelled, errors.New("interrupted; the peer was asked to stop, and may still stop"), "")
 		}
 		return command.Fail(command.Unavailable, err, "")
 	}

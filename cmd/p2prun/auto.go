@@ -36,7 +36,7 @@ func checkAuto(opt peer.RunOptions) error {
 const searchEvery = 500 * time.Millisecond
 
 // chooseReplicas sets the job's number of replicas according to the discovered peers. If there are too few peers
-// until the job's waiting time ends, it returns a result that says so.
+// until the job's waiting time ends, chooseReplicas returns a result that reports this.
 func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Result, error) {
 	opt, req := j.opt, &j.req
 	expect := opt.Expect

@@ -44,7 +44,7 @@ func isolate(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-// nothingLeft checks that the temporary folder is as empty as before.
+// nothingLeft checks that the temporary folder contains nothing new.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))

@@ -271,8 +271,8 @@ func cancelled() error {
 	return command.Fail(command.Cancelled, errors.New("cancelled"), "")
 }
 
-// watchdog returns a function that shows a job's events and, with --lose, kills the peer of rank 0's
-// master after that time.
+// watchdog returns a function that shows a job's events and, with --lose, kills the peer of rank 0's master
+// after the time lose.
 func watchdog(s *session, lose time.Duration, req submit.Request, show *display.Display) func(submit.Event) error {
 	if lose == 0 {
 		return show.Event

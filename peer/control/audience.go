@@ -78,8 +78,8 @@ func (a *audience) add(e submit.Event, done func(error), waited bool) bool {
 }
 
 // makeRoom makes room for an event that may be dropped. It removes a waiting event of the same phase, or, if
-// there are maxDroppable, the oldest event that may be dropped. It never removes a KeptEvent: that comes only
-// once, and the listener depends on it if this peer is killed. a.mu is held.
+// there are maxDroppable, the oldest event that may be dropped. It never removes a KeptEvent, which comes only
+// once and on which the listener depends if this peer is killed. a.mu is held.
 func (a *audience) makeRoom(e submit.Event) {
 	lost := -1
 	if e.Kind == submit.PhaseEvent {

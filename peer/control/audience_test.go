@@ -176,8 +176,8 @@ func TestCloseSettlesAllWaitingEvents(t *testing.T) {
 	}
 }
 
-// TestAudienceRepeatsAnUnacknowledgedResult checks that a listener receives the result if it came before the
-// acknowledgement of the previous listener, even if the job has ended since.
+// TestAudienceRepeatsAnUnacknowledgedResult checks that a listener receives a result that the previous listener
+// has not acknowledged, even if the job has ended since.
 func TestAudienceRepeatsAnUnacknowledgedResult(t *testing.T) {
 	a, done := newAudience(), 0
 	settled := func(error) { done++ }

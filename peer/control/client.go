@@ -49,7 +49,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // ctx ends, Run cancels the job and returns without waiting for its end.
 //
 // If the peer is killed and the job can continue without it, Run waits for another peer to start on the
-// home and follows the job there. It waits at most for the time of the request's Away. The error wraps a
+// home and follows the job there. Run waits at most for the request's Away. The error wraps a
 // *LeftError if no peer has started in that time, or ctx has ended before.
 func (c *Client) Run(ctx context.Context, req submit.Request, emit func(submit.Event) error) (job.Result, error) {
 	body, err := json.Marshal(req)

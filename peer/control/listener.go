@@ -68,7 +68,7 @@ func (l *listener) follow(ctx context.Context, begin func(context.Context) (*htt
 // errBroken means that the connection ended before the result, because the peer has ended.
 var errBroken = errors.New("the connection broke")
 
-// showEvents shows the events of one connection. When ctx ends, hear tells the peer to cancel the job
+// showEvents shows the events of one connection. When ctx ends, showEvents tells the peer to cancel the job
 // before it returns.
 func (l *listener) showEvents(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
 	wire, hangUp := context.WithCancel(context.WithoutCancel(ctx))

@@ -24,9 +24,9 @@ var ErrNoPeer = errors.New("no peer is running")
 // ErrNotAllowed means that the peer on a home, if one runs there, does not accept requests from this user.
 var ErrNotAllowed = errors.New("only root and the user that runs the peer may use its control socket")
 
-// Dial returns a client of the peer that runs on the home dir. Close it after use. The error wraps
-// ErrNoPeer if no peer runs there, or ErrNotAllowed if the home belongs to another user. It is a
-// *homedir.Error if the home cannot be used.
+// Dial returns a client of the peer that runs on the home dir. Close it after use. The error wraps ErrNoPeer if
+// no peer runs there, or ErrNotAllowed if the home belongs to another user. The error is a *homedir.Error if the
+// home cannot be used.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

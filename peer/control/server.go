@@ -36,7 +36,7 @@ func Serve(life context.Context, socket string, handlers map[string]http.Handler
 	return s, nil
 }
 
-// Close stops serving. Requests that are not answered when ctx ends are broken off.
+// Close stops serving. Requests that are not answered when ctx ends are aborted.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {

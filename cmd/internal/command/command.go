@@ -17,7 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
-// Exit statuses of commands, as in sysexits.h where it defines one. Those of a job are in package
+// Exit statuses of commands, as in sysexits.h where it defines one. The exit statuses of a job are in package
 // peer/job.
 const (
 	OK           = 0

@@ -73,7 +73,7 @@ const nonBreakingSpace = "\u00a0"
 func writePastUse(b *strings.Builder, e journal.Entry) {
 	processes := "  " + number(int64(e.Processes), "process", "processes")
 	if e.Until.IsZero() {
-		b.WriteString(command.Sentence(processes, "running, or the peer was killed meanwhile", routeWidth))
+		b.WriteString(command.Sentence(processes, "running, or the peer was killed before the job ended", routeWidth))
 		return
 	}
 	had := []string{

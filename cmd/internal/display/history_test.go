@@ -33,7 +33,7 @@ func TestO3HistoryShowsRunningAndFinishedJobs(t *testing.T) {
 		"  2 processes: 1h0m0s, CPU 1h30m0s, memory 64.0 MiB, files 3.0 MiB,\n               output 5.0 KiB\n",
 		"  ended: stopped by the submitter: ?[2Jyyy",
 		"  1 process: 0s, CPU 0s, memory -, files 0.0 KiB, output 0.0 KiB\n  ended: this peer is closing\n",
-		"  1 process: running, or the peer was killed meanwhile\n")
+		"  1 process: running, or the peer was killed before the job ended\n")
 	if strings.ContainsAny(past, "\x1b\x07") {
 		t.Errorf("the output contains a stranger's control sequences: %q", past)
 	}

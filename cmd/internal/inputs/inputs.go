@@ -123,8 +123,8 @@ func (r *resolution) addFile(from, staged string) error {
 	return err
 }
 
-// readable checks that a file can be opened, so that all missing files are reported before peers are
-// waiting. It rejects pipes, which would block.
+// readable checks that a file can be opened, so that all missing files are reported before any peer has to wait.
+// It rejects pipes, which would block.
 func readable(name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return errors.New("not a regular file")

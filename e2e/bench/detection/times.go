@@ -10,11 +10,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
 
-// period is the heartbeat period in the seed's measurements.
+// period is the heartbeat period in the measurements of the authors of P2P-MPI.
 const period = time.Second
 
-// seedTimes are the mean detection times that the authors of P2P-MPI measured, in seconds.
-var seedTimes = map[int]string{8: "7.29", 16: "9.34", 32: "10.65", 64: "13.35", 128: "15.19", 192: "17.50"}
+// originalTimes are the mean detection times that the authors of P2P-MPI measured, in seconds.
+var originalTimes = map[int]string{8: "7.29", 16: "9.34", 32: "10.65", 64: "13.35", 128: "15.19", 192: "17.50"}
 
 // A fault is a way for a member to fall silent.
 type fault struct {
@@ -52,7 +52,7 @@ func detectionTimes(o options) ([][]string, error) {
 			}
 			row := []string{fmt.Sprint(n), f.name, ""}
 			if f.name == "silent host" {
-				row[2] = seedTimes[n]
+				row[2] = originalTimes[n]
 			}
 			for _, mode := range []faultdetect.Mode{faultdetect.Gossip, faultdetect.Fast} {
 				times, err := sample(n, faultdetect.Config{Period: period, Mode: mode}, f, o.seed)

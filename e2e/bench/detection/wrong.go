@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
 
-// A condition is an adverse condition under which no member should be failed.
+// A condition is a disturbance of the group, during which no member should be failed.
 type condition struct {
 	name string
 	hang time.Duration // hang that the detectors tolerate

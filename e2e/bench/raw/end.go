@@ -93,7 +93,7 @@ func (e *end) receiveWindow() error {
 }
 
 // part returns when both ends have received all data, because a host that closes drops data in
-// transit. The second process sends the last byte and leaves last.
+// transit. The second process sends the last byte and ends last.
 func (e *end) part() error {
 	if e.first {
 		_, err := io.ReadFull(e.conn, make([]byte, 1))

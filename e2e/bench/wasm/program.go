@@ -12,7 +12,7 @@ import (
 // A program is one of the programs in one form.
 type program struct {
 	name, language string
-	engine         string // engine of the module, or runner or fastRunner, or empty for a native program
+	engine         string // engine of the module, runner or fastRunner, or empty for a native program
 	simd           bool   // built with 128-bit vectors; C only
 }
 

@@ -1,4 +1,4 @@
-// Package ether is an Ethernet switch in user space, for kernels whose virtual cables can neither
+// Package ether implements an Ethernet switch in user space, for kernels whose virtual cables can neither
 // delay nor reorder packets. For each direction between two ports, a test sets whether frames are
 // lost, late, overtaken or cut off.
 //

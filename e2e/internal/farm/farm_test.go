@@ -2,7 +2,8 @@ package farm
 
 import "testing"
 
-// TestOtherOrderChangesTheOutput also checks that the output ends with the last task.
+// TestOtherOrderChangesTheOutput checks that another order changes the output, and that the output ends with the
+// last task.
 func TestOtherOrderChangesTheOutput(t *testing.T) {
 	one, err := Output(3, 5, 2, []int{1, 2, 1, 1, 2})
 	if err != nil {

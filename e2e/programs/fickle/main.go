@@ -1,4 +1,4 @@
-// Fickle is a program that is not repeatable, as replication requires. At some step, rank 0 sends a
+// Fickle is a program that is not repeatable, although replication requires that. At some step, rank 0 sends a
 // value around the ring that differs between its replicas.
 //
 //	fickle [-steps K] [-at STEP] none|clock|environment|corrupt=REPLICA|last|self|print|write

@@ -119,10 +119,9 @@ func nameless(n int, size int64) (*os.File, error) {
 	return f, errors.Join(os.Remove(f.Name()), f.Truncate(size))
 }
 
-// swapFolders repeatedly exchanges unreadable directories with links to a file of the owner's,
-// while the peer checks the directories' permissions for disk accounting. It writes files to
-// provoke that accounting. It prints how often the peer has given itself permission to read a
-// directory, which root does not need.
+// swapFolders repeatedly exchanges unreadable directories with links to one of the owner's files, while the peer
+// checks the directories' permissions for disk accounting. It writes files to provoke that accounting. It prints
+// how often the peer has given itself permission to read a directory, which root does not need.
 func swapFolders(world *mpj.World) error {
 	exchanges, opened := 0, 0
 	begun := time.Now()
@@ -135,7 +134,7 @@ func swapFolders(world *mpj.World) error {
 			return err
 		}
 		exchanges, opened = exchanges+n, opened+m
-		fmt.Printf("swap: %d exchanges, %d folders were looked into\n", exchanges, opened)
+		fmt.Printf("swap: %d exchanges, %d folders were inspected\n", exchanges, opened)
 		if err := os.Remove("room"); err != nil {
 			return err
 		}

@@ -97,7 +97,7 @@ func (j *job) endEarly() {
 	}
 }
 
-// endedEarly holds the jobs for which endEarly has reported that.
+// endedEarly holds the jobs for which endEarly has reported the end.
 var endedEarly sync.Map
 
 // lieAtTick is called every second.

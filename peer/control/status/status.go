@@ -104,7 +104,7 @@ type Known struct {
 	Answered time.Time     `json:"answered"`
 }
 
-// KnownPeer describes a peer that has answered a search; owner is the name that counts as its owner's.
+// KnownPeer describes a peer that has answered a search; owner is the name to show for its owner.
 func KnownPeer(k discovery.Known, owner string) Known {
 	o := k.Offer
 	return Known{

@@ -20,7 +20,7 @@ import (
 // An Entry is the record of one job on this peer.
 type Entry struct {
 	Job       string    `json:"job"`
-	Submitter string    `json:"submitter"` // peer ID, which has signed the job
+	Submitter string    `json:"submitter"` // ID of the peer that has signed the job
 	Class     string    `json:"class"`     // of the submitter, in the owner's policy
 	Kind      string    `json:"kind"`      // of the program
 	Program   string    `json:"program"`   // name

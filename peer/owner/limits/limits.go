@@ -110,7 +110,7 @@ const (
 
 // Default returns the limits on a machine with the given number of slots. The slots share three quarters of
 // the memory, at least 16 MiB each, and a quarter of the free disk, 256 MiB to 16 GiB each. Each process
-// also gets one processor and a week. For instance, a machine of 1 GiB with one slot gives it 768 MiB, and
+// also gets one processor and a week. For instance, a machine of 1 GiB with one slot gives that slot 768 MiB, and
 // keeps the rest for its owner.
 func Default(m Machine, slots int) Grant {
 	n := int64(max(1, slots))

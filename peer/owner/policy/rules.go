@@ -18,8 +18,8 @@ const MaxSlots = 1 << 12
 // rule for everyone, including members.
 //
 // Classes without a rule have these defaults. Mine and allowed may run everything. Members may run native
-// programs, since the network's owner has invited each of them. Everyone may run only modules. Limits of
-// everyone that no rule names are those in strangers.
+// programs, since the network's owner has invited each of them. Everyone may run only modules. For everyone, the
+// limits that no rule names are those in strangers.
 func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error) {
 	rules := make(map[Class]Rule)
 	others, members := Rule{Kind: Wasm, Limits: strangers}, Rule{Kind: Native}
@@ -69,7 +69,7 @@ func (p Policy) Beside(texts []string) map[Class]Kind {
 	return also
 }
 
-// parseRule parses one rule. Limits that it does not name are those of unnamed.
+// parseRule parses one rule. Limits that the rule does not name are taken from unnamed.
 func parseRule(text string, unnamed limits.Limits) (Class, Rule, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {

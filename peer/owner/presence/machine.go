@@ -184,7 +184,7 @@ func isNice() bool {
 // rawUsual is the value of the system call on Linux for niceness 0. Only Linux has a /proc/stat.
 const rawUsual = 20
 
-// tick is the unit of /proc/stat; it does not depend on the kernel's own.
+// tick is the unit of /proc/stat, which does not depend on the kernel's own tick.
 const tick = 10 * time.Millisecond
 
 // readTimes reads the first line of /proc/stat. The programs of jobs run with a higher niceness, so user

@@ -11,9 +11,9 @@ import (
 // A Policy is the owner's choice of when to suspend jobs, and how.
 type Policy struct {
 	Rules []presence.Rule
-	Quiet policy.Hours // hours in which jobs are suspended, too
+	Quiet policy.Hours // hours in which jobs are also suspended
 
-	// Treatment is that of the jobs that cannot be migrated.
+	// Treatment applies to the jobs that cannot be migrated.
 	Treatment Treatment
 }
 

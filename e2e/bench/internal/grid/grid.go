@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// waitLimit bounds all waits except those for jobs. They usually take a second or two.
+// waitLimit bounds all waits except those for jobs. These usually take a second or two.
 const waitLimit = time.Minute
 
 // Root returns the root directory of the repository.

@@ -2,8 +2,8 @@
 // monitors (promise F3). It uses arithmetic and simulation; no peer runs it. The command
 // e2e/bench/lifetime writes its tables and plots into docs.
 //
-// The model is that of P2P-MPI. Each of a job's n·r processes runs on a machine of its own. It crashes
-// with probability f in a unit of time, and all crashes happen at once.
+// The model is that of P2P-MPI. Each of a job's n·r processes runs on a machine of its own, and crashes with
+// probability f in a unit of time. All crashes happen at once.
 //
 //	set of crashes ──► Job.Survives     each rank has a replica left
 //	               ├─► Gossip.Cut       the detector fails: fewer than two survivors,

@@ -58,7 +58,7 @@ func Of(processes int, quick bool) []Item {
 func fits(test string, bytes, processes int) bool {
 	switch test {
 	case Barrier:
-		return bytes == 8 // once, since it has no length
+		return bytes == 8 // the test has no message length, so it runs once
 	case Reduce, Allreduce:
 		return bytes%8 == 0
 	case Allgather, Alltoall:

@@ -46,7 +46,7 @@ type Batch struct {
 	End   bool   // nothing follows
 }
 
-// Append adds the next bytes of the stream. It does so even if the Box is full; the owner must check Full.
+// Append adds the next bytes of the stream, even if the Box is full. The owner must check Full.
 func (b *Box) Append(p []byte) {
 	if len(b.tail) > 0 {
 		p = p[b.finish(p):]

@@ -24,8 +24,8 @@ const (
 	leadName      = "p2pmpi-session"
 )
 
-// The supervisor's descriptors after the three standard ones. The program has its control socket under the
-// same number, and none of the others.
+// The supervisor's descriptors after the three standard ones. The program has its control socket under the same
+// number, and none of the other descriptors.
 const (
 	socketFD = 3 + iota
 	lifeFD
@@ -214,7 +214,7 @@ func exitOf(s syscall.WaitStatus) Exit {
 	return Exit{Code: s.ExitStatus()}
 }
 
-// start forks the stage that becomes the program, and waits until it has.
+// start forks a stage, and waits until the stage has become the program.
 func start(o order) (pid int, err error) {
 	pid, word, err := forkStage(o)
 	if err == nil && len(word) > 0 {

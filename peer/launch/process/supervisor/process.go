@@ -251,8 +251,8 @@ func (p *Process) killWithin(timeout time.Duration) {
 	})
 }
 
-// sweepTimeout is how long a supervisor may take to kill and remove. If it takes longer, its own program is
-// obstructing it.
+// sweepTimeout is how long a supervisor may take to kill its program and remove the scratch folder. If it takes
+// longer, its own program is obstructing it.
 const sweepTimeout = 10 * time.Second
 
 // Close kills the program, if it still runs, and returns when its supervisor has ended.

@@ -55,7 +55,7 @@ func programAttributes() *syscall.SysProcAttr {
 }
 
 // resident returns the peak resident memory of a process, in bytes.
-func resident(u syscall.Rusage) int64 { return int64(u.Maxrss) << 10 } //nolint:unconvert // it has 32 bits where words do
+func resident(u syscall.Rusage) int64 { return int64(u.Maxrss) << 10 } //nolint:unconvert // Maxrss has 32 bits on 32-bit processors
 
 func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
 
