@@ -12,21 +12,10 @@ import (
 	"time"
 )
 
-// lanGrid boots a peer on each machine but the first. The first runs a supernode until all peers
-// have been introduced.
+// lanGrid boots a peer on each machine but the first, with one supernode, as grid does.
 func lanGrid(t *testing.T, machines []*machine, args ...string) []*peerProcess {
 	t.Helper()
-	supernode := machines[0].startPeer(t, t.TempDir(), "--slots", "0")
-	supernode.awaitReady()
-	var peers []*peerProcess
-	for _, m := range machines[1:] {
-		peers = append(peers, m.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args...)...))
-	}
-	for _, p := range peers {
-		p.awaitReady()
-	}
-	supernode.kill()
-	return peers
+	return gridOn(t, machines, func(int) []string { return args })
 }
 
 // withoutMDNS disables mDNS on machines, for tests of their introduction.

@@ -131,7 +131,6 @@ func sameHeat(out, dir string) error {
 	return nil
 }
 
-// joinLines returns the text of some lines.
 func joinLines(lines []string) string { return strings.Join(append(lines, ""), "\n") }
 
 // samePerRank compares the lines of each rank, in order.

@@ -39,7 +39,6 @@ func (h *halting) strongest() status.Halt {
 	return h.asked
 }
 
-// now closes halted.
 func (h *halting) now() { h.once.Do(func() { close(h.halted) }) }
 
 // fail records why the peer has to end although the owner did not ask for it.

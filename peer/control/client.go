@@ -82,7 +82,7 @@ func (c *Client) attach(ctx context.Context, id string, cancel bool) (*http.Resp
 // are sent again, or the connection ends.
 func (c *Client) acknowledge(ctx context.Context, id string, number uint64) {
 	if id != "" && number > 0 {
-		_ = c.Call(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/shown?number=%d", id, number), nil)
+		_ = c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/shown?number=%d", id, number), nil)
 	}
 }
 
@@ -94,12 +94,12 @@ func (c *Client) cancel(ctx context.Context, id string) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer stop()
 	if id != "" {
-		_ = c.Call(ctx, http.MethodDelete, "/v1/jobs/"+id, nil)
+		_ = c.call(ctx, http.MethodDelete, "/v1/jobs/"+id, nil)
 	}
 }
 
-// Call sends a request without a body and decodes the answer into out, unless out is nil.
-func (c *Client) Call(ctx context.Context, method, path string, out any) error {
+// call sends a request without a body and decodes the answer into out, unless out is nil.
+func (c *Client) call(ctx context.Context, method, path string, out any) error {
 	resp, err := c.do(ctx, method, path, nil)
 	if err != nil {
 		return err

@@ -73,12 +73,12 @@ func (j *Jobs) Await(ctx context.Context) bool {
 func (j *Jobs) runJob(w http.ResponseWriter, r *http.Request) {
 	var req submit.Request
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
-		Fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
+		fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
 		return
 	}
 	h, err := j.followJob("", req.Away, nil, func(ctx context.Context, sink submit.Sink) { j.submitter.Run(ctx, req, sink) })
 	if err != nil {
-		Fail(w, http.StatusServiceUnavailable, err)
+		fail(w, http.StatusServiceUnavailable, err)
 		return
 	}
 	j.streamEvents(w, r, h)
@@ -103,7 +103,7 @@ func (j *Jobs) attachJob(w http.ResponseWriter, r *http.Request) {
 		h, err = j.followJob(id, kept.Request.Away, why, func(ctx context.Context, sink submit.Sink) { j.submitter.Attach(ctx, id, sink) })
 	}
 	if err != nil {
-		Fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
+		fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
 		return
 	}
 	j.streamEvents(w, r, h)
@@ -223,12 +223,12 @@ func write(w http.ResponseWriter, lines []line) bool {
 func (j *Jobs) shownJob(w http.ResponseWriter, r *http.Request) {
 	number, err := strconv.ParseUint(r.URL.Query().Get("number"), 10, 64)
 	if err != nil {
-		Fail(w, http.StatusBadRequest, fmt.Errorf("number: %w", err))
+		fail(w, http.StatusBadRequest, fmt.Errorf("number: %w", err))
 		return
 	}
 	h, err := j.find(r.PathValue("id"))
 	if err != nil {
-		Fail(w, http.StatusNotFound, err)
+		fail(w, http.StatusNotFound, err)
 		return
 	}
 	h.audience.acknowledge(number)
@@ -239,7 +239,7 @@ func (j *Jobs) shownJob(w http.ResponseWriter, r *http.Request) {
 func (j *Jobs) cancelJob(w http.ResponseWriter, r *http.Request) {
 	h, err := j.find(r.PathValue("id"))
 	if err != nil {
-		Fail(w, http.StatusNotFound, err)
+		fail(w, http.StatusNotFound, err)
 		return
 	}
 	h.cancel(context.Canceled)

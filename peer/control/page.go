@@ -29,8 +29,8 @@ type PageServer struct {
 	served   chan struct{}
 }
 
-// ServePage serves handler at a TCP address until Close, to requests with the password only.
-func ServePage(ctx context.Context, addr, password string, handler http.Handler) (*PageServer, error) {
+// servePage serves handler at a TCP address until Close, to requests with the password only.
+func servePage(ctx context.Context, addr, password string, handler http.Handler) (*PageServer, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -53,8 +53,8 @@ func ServePage(ctx context.Context, addr, password string, handler http.Handler)
 	return s, nil
 }
 
-// Addr returns the address that the page is served at.
-func (s *PageServer) Addr() net.Addr { return s.listener.Addr() }
+// addr returns the address that the page is served at.
+func (s *PageServer) addr() net.Addr { return s.listener.Addr() }
 
 // Close stops serving. Open requests get one more second.
 func (s *PageServer) Close() error {
@@ -98,8 +98,8 @@ func withPassword(password string, next http.Handler) http.Handler {
 	})
 }
 
-// LoadPassword returns the password in file. It creates the file the first time.
-func LoadPassword(file string) (string, error) {
+// loadPassword returns the password in file. It creates the file the first time.
+func loadPassword(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		password := rand.Text()

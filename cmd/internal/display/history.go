@@ -66,7 +66,6 @@ func History(past []journal.Entry) string {
 	return table(rows, func(b *strings.Builder, row int) { writePastUse(b, past[row]) })
 }
 
-// nonBreakingSpace is a non-breaking space.
 const nonBreakingSpace = "\u00a0"
 
 // writePastUse writes the resources that a job used on a peer, and how it ended.

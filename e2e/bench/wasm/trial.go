@@ -29,7 +29,6 @@ var kernels = []struct{ name, class, quick string }{
 	{"ep", "W", "S"}, {"is", "A", "S"}, {"cg", "A", "S"}, {"heat", "", ""},
 }
 
-// trials returns all trials.
 func trials(quick bool) (all []trial) {
 	for _, k := range kernels {
 		var args []string

@@ -109,7 +109,6 @@ func binary(arg string) error {
 	return err
 }
 
-// closeStdout closes standard output.
 func closeStdout(string) error { return os.Stdout.Close() }
 
 // orphans=K leaves K children that hold the pipes, each in its own session.

@@ -77,19 +77,19 @@ func TestSessionDistributions(t *testing.T) {
 	const n = 200_000
 	up, away := 0.0, 0.0
 	for range n {
-		up += SETI.up(rnd) / n
-		away += SETI.away(rnd) / n
+		up += seti.up(rnd) / n
+		away += seti.away(rnd) / n
 	}
-	if want := SETI.UpScale * math.Gamma(1+1/SETI.UpShape); math.Abs(up/want-1) > 0.05 {
+	if want := seti.UpScale * math.Gamma(1+1/seti.UpShape); math.Abs(up/want-1) > 0.05 {
 		t.Errorf("up for %.2f h, want %.2f", up, want)
 	}
-	if want := math.Exp(SETI.AwayMean + SETI.AwaySigma*SETI.AwaySigma/2); math.Abs(away/want-1) > 0.2 {
+	if want := math.Exp(seti.AwayMean + seti.AwaySigma*seti.AwaySigma/2); math.Abs(away/want-1) > 0.2 {
 		t.Errorf("away for %.2f h, want %.2f", away, want)
 	}
 	live := 0
 	const peers = 5000
 	for range peers {
-		v := volunteer{sessions: SETI.sessions(rnd)}
+		v := volunteer{sessions: seti.sessions(rnd)}
 		if v.up(0) {
 			live++
 		}

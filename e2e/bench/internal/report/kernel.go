@@ -12,7 +12,7 @@ import (
 func (r *Results) Kernels(processes int) string {
 	rows := [][]string{{"program", "", "total, s", "messages, s", "computing, s"}}
 	for _, kernel := range plan.Kernels {
-		for _, c := range r.Contenders(kernel, processes) {
+		for _, c := range r.contendersOf(kernel, processes) {
 			key := key{Contender: c, Test: kernel}
 			rows = append(rows, []string{
 				strings.ToUpper(kernel), c.Name, r.seconds(key).String(),

@@ -24,7 +24,7 @@ func (r *Results) Plot(file, title, test string, processes int, unit Unit) error
 	p.Legend.Top, p.Legend.Left = rises, rises
 	p.Add(Grid())
 	drawn := false
-	for i, c := range r.Contenders(test, processes) {
+	for i, c := range r.contendersOf(test, processes) {
 		points := r.points(c, test, unit)
 		if len(points) < 2 {
 			continue

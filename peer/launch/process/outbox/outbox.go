@@ -3,9 +3,6 @@ package outbox
 import "github.com/p2pmpi/p2pmpi/peer/job"
 
 const (
-	// MaxRecord is the length in bytes of the pieces of a longer line. The submitter relies on it too.
-	MaxRecord = job.MaxRecord
-
 	// Limit is the number of bytes at which a Box is Full.
 	Limit = 1 << 20
 
@@ -58,7 +55,7 @@ func (b *Box) Append(p []byte) {
 
 // finish adds the first bytes of p to the tail, up to the end of its record, and returns their number.
 func (b *Box) finish(p []byte) int {
-	n := job.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
+	n := job.RecordLen(p[:min(len(p), job.MaxRecord-len(b.tail))])
 	b.tail = append(b.tail, p[:n]...)
 	if records, size := job.WholeRecords(b.tail); records > 0 {
 		b.add(b.tail[:size], records)

@@ -24,7 +24,7 @@ func texts(b Batch) []string {
 }
 
 func TestRecordBoundaries(t *testing.T) {
-	long := strings.Repeat("x", MaxRecord)
+	long := strings.Repeat("x", job.MaxRecord)
 	cases := map[string]struct {
 		in    []string
 		whole bool
@@ -203,7 +203,7 @@ func randomOutput(r *rand.Rand) []byte {
 	for range r.IntN(60) {
 		n := r.IntN(30)
 		if r.IntN(20) == 0 {
-			n = MaxRecord - 2 + r.IntN(5)
+			n = job.MaxRecord - 2 + r.IntN(5)
 		}
 		out = append(out, bytes.Repeat([]byte{byte('a' + r.IntN(26))}, n)...)
 		out = append(out, '\n')

@@ -105,7 +105,6 @@ func settle(pid int, parents, now map[int]int, supervisors map[int]*Process) (wh
 	return whose, ok
 }
 
-// allPIDs returns the IDs of all processes.
 func allPIDs() (all []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {

@@ -53,7 +53,7 @@ func TestHaltStopsAll(t *testing.T) {
 	}
 	r.Kill()
 	r.Wait()
-	if _, err := r.Halt(); !errors.Is(err, ErrEnded) {
+	if _, err := r.Halt(); !errors.Is(err, errEnded) {
 		t.Errorf("for a program that has ended: %v", err)
 	}
 }
@@ -72,7 +72,7 @@ func TestHaltEndsWithItsSupervisor(t *testing.T) {
 		ended <- err
 	}()
 	r.KillSupervisor()
-	if err := <-ended; !errors.Is(err, ErrEnded) {
+	if err := <-ended; !errors.Is(err, errEnded) {
 		t.Errorf("got %v", err)
 	}
 }
