@@ -32,7 +32,7 @@ func examineWithout(ctx context.Context, cfg Config) doctor.Facts {
 	var cache status.Cache
 	_, err := homedir.Open(cfg.Home)
 	if err == nil {
-		f.Machine.Walls = launch.ExamineSandbox(cfg.Home)
+		f.Machine.Sandbox = launch.ExamineSandbox(cfg.Home)
 		cache, err = control.CacheOf(cfg.Home)
 	}
 	if err != nil {

@@ -29,7 +29,7 @@ func (o owned) Examine(ctx context.Context) doctor.Facts {
 		Addresses: len(o.Addresses()), Supernodes: o.cfg.Supernodes,
 	})
 	m := doctor.ExamineMachine(ctx, string(o.home), o.net.Ports.Router())
-	m.Walls = o.terms.sandbox
+	m.Sandbox = o.terms.sandbox
 	store := o.files.Store()
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
 	return doctor.Facts{Network: network, Machine: m, Granted: o.granted(), Unread: o.terms.suspend.Unread()}
@@ -69,7 +69,7 @@ func (o owned) updateGrant(slots int) {
 	o.launcher.SetGrant(grant)
 }
 
-// Fates returns what happens to each present job if the peer is halted.
+// Fates returns what happens to each current job if the peer is halted.
 func (o owned) Fates(how status.Halt) status.Halting {
 	h := status.Halting{Peer: o.ID().String(), Mode: how, Jobs: []status.JobFate{}} // a list in JSON even when empty
 	for _, j := range o.launcher.Jobs() {

@@ -49,10 +49,10 @@ func (c Config) dataListen() string {
 
 // chooseEngine returns the engine that runs WebAssembly modules here, and logs its name. It is the
 // configured engine if that works, else the built-in one.
-func (c Config) chooseEngine(home string, walls launch.Sandbox, log zerolog.Logger) launch.Engine {
+func (c Config) chooseEngine(home string, sandbox launch.Sandbox, log zerolog.Logger) launch.Engine {
 	engine := launch.BuiltIn()
 	if path := c.WasmEngine; path != "" {
-		other, err := launch.ExamineEngine(home, path, walls)
+		other, err := launch.ExamineEngine(home, path, sandbox)
 		if err == nil {
 			engine = other
 		} else {

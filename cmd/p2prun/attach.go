@@ -142,6 +142,6 @@ func withoutAttached(ctx context.Context, home string, all []submit.Kept) []subm
 		return all
 	}
 	return slices.DeleteFunc(all, func(k submit.Kept) bool {
-		return slices.ContainsFunc(state.Submitted, func(s status.Submitted) bool { return s.Job == k.Job && s.Unheard.IsZero() })
+		return slices.ContainsFunc(state.Submitted, func(s status.Submitted) bool { return s.Job == k.Job && s.Detached.IsZero() })
 	})
 }

@@ -108,7 +108,7 @@ func (a *audience) after(number uint64) []line {
 	return slices.Clone(rest[:min(len(rest), maxBatch)])
 }
 
-// stateEvents returns the events that describe the job's present state to a new listener.
+// stateEvents returns the events that describe the job's current state to a new listener.
 func (a *audience) stateEvents() []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()

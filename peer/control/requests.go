@@ -34,7 +34,7 @@ type Peer interface {
 	// Resize changes the number of slots until the peer ends.
 	Resize(slots int) status.Slots
 
-	// Fates returns what happens to each present job if the peer is halted.
+	// Fates returns what happens to each current job if the peer is halted.
 	Fates(how status.Halt) status.Halting
 	Halt(how status.Halt)
 }

@@ -32,12 +32,12 @@ func Status(s status.Status) string {
 		for _, t := range s.Granted.Terms {
 			say("class "+string(t.Class), "%s", strings.Join(t.Each(), ", "))
 		}
-		for _, u := range s.Granted.Unheld {
+		for _, u := range s.Granted.Unenforced {
 			say("not enforced", "limit of %s: %s; instead, %s", u.Limit, u.Why, u.Instead)
 		}
 	}
 	for _, u := range s.Unprotected {
-		say("not protected from native programs", "%s: %s", u.Wall, u.Why)
+		say("not protected from native programs", "%s: %s", u.Resource, u.Why)
 	}
 	for _, u := range s.Unread {
 		say("suspend rule not evaluated", "%s: %s", u.Rule, u.Why)
@@ -51,7 +51,7 @@ func Status(s status.Status) string {
 	}
 	for _, j := range s.Submitted {
 		more := ""
-		if !j.Unheard.IsZero() {
+		if !j.Detached.IsZero() {
 			more = ", no p2prun attached: use p2prun --attach"
 		}
 		say("submitted job", "%.8s %s, %d × %d, %s for %v%s", j.Job, j.Name, j.N, j.R, j.Phase, ago(j.Since), more)

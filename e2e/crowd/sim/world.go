@@ -73,7 +73,7 @@ func (w *World) ids() []p2ppeer.ID { return slices.Sorted(maps.Keys(w.peers)) }
 // Use counts slots by their use.
 type Use struct{ Total, Running, Free int }
 
-// use returns the present use of the slots of all peers without a fault.
+// use returns the current use of the slots of all peers without a fault.
 func (w *World) use() (u Use) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *World) use() (u Use) {
 	return u
 }
 
-// Observe adds the present state of every peer to the history.
+// Observe adds the current state of every peer to the history.
 func (w *World) Observe() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

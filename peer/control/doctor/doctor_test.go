@@ -25,7 +25,7 @@ func fit() Facts {
 		Machine: Machine{
 			PortMapping: "UPnP", Outside: netip.MustParseAddr("11.0.1.1"), DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
 			OpenFiles: leastFiles, Processes: machine.Unlimited, Memory: 8 << 30,
-			Walls: sandboxed(),
+			Sandbox: sandboxed(),
 		},
 	}
 }
@@ -53,9 +53,9 @@ func TestDiagnose(t *testing.T) {
 		do     string // and this advice
 	}{
 		"confined":                  {func(*Facts) {}, "confinement", Well, "no access to the files, network and processes", ""},
-		"confined without Landlock": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
+		"confined without Landlock": {machine(func(m *Machine) { m.Sandbox.Landlock, m.Sandbox.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
 		"files open": {machine(func(m *Machine) {
-			m.Walls = launch.Sandbox{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
+			m.Sandbox = launch.Sandbox{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
 		}), "confinement: file system", Warning, "no namespaces", "--require-confinement"},
 		"a peer runs":          {func(*Facts) {}, "peer", Well, "announces 2 addresses, connected to 3 peers", ""},
 		"one of each":          {network(func(s *Network) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, connected to 1 peer", ""},
@@ -188,7 +188,7 @@ func TestLimitsThatAreNotEnforced(t *testing.T) {
 	if got := checkGranted(&g); len(got) != 1 || got[0].Level != Well {
 		t.Errorf("with all limits enforced: %v", got)
 	}
-	g.Unheld = []launch.Unenforced{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
+	g.Unenforced = []launch.Unenforced{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
 	got := checkGranted(&g)
 	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
 		t.Errorf("with one limit not enforced: %v", got)

@@ -45,5 +45,5 @@ type Machine struct {
 	Memory      uint64     `json:"memory"`                // bytes, of the machine or control group, or 0 if not known
 	Unshared    string     `json:"unshared,omitempty"`    // why processes cannot share memory, or empty if they can
 
-	Walls launch.Sandbox `json:"walls"` // sandbox layers for native programs
+	Sandbox launch.Sandbox `json:"walls"` // sandbox layers for native programs
 }

@@ -53,7 +53,7 @@ func Diagnose(s Facts) []Finding {
 	if s.Home != "" { // without a home, no sandbox was tested
 		return out
 	}
-	return append(out, checkSandbox(m.Walls)...)
+	return append(out, checkSandbox(m.Sandbox)...)
 }
 
 // checkPeer reports that a peer runs, or why none can.

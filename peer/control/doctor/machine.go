@@ -80,7 +80,7 @@ func checkGranted(g *status.Granted) (out []Finding) {
 		return nil
 	}
 	const do = "allow p2pboot to create control groups, see docs/security.md: start it with systemd-run --user --scope -p Delegate=yes, or as root"
-	for _, u := range g.Unheld {
+	for _, u := range g.Unenforced {
 		out = append(out, Finding{"limit of " + string(u.Limit), Warning, fmt.Sprintf("not enforced: %s; instead, %s", u.Why, u.Instead), do})
 	}
 	if len(out) == 0 {

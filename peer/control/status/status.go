@@ -82,8 +82,8 @@ type HostedJob struct {
 // Submitted is a job that was submitted through this peer and is not over.
 type Submitted struct {
 	submit.Status
-	// Unheard is when its last p2prun detached, or zero if a p2prun is attached.
-	Unheard time.Time `json:"unheard,omitzero"`
+	// Detached is when its last p2prun detached, or zero if a p2prun is attached.
+	Detached time.Time `json:"unheard,omitzero"`
 }
 
 // Known is another peer, as of its last answer.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Usage is the present resource use of some processes.
+// A Usage is the current resource use of some processes.
 type Usage struct {
 	Memory    int64
 	Disk      int64

@@ -55,7 +55,7 @@ type Policy struct {
 	Unconfined bool
 }
 
-// A Machine is the present state of the machine.
+// A Machine is the current state of the machine.
 type Machine struct {
 	Confined  bool // the sandbox for native programs is complete
 	Suspended bool // the owner needs the machine, see package presence

@@ -46,16 +46,16 @@ func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error)
 	return rules, nil
 }
 
-// Beside returns what other classes may run, if the owner has listed allowed submitters but has no rule for
+// OthersMayRun returns what other classes may run, if the owner has listed allowed submitters but has no rule for
 // all others. Such an owner may believe that only the listed submitters are accepted.
-func (p Policy) Beside(texts []string) map[Class]Kind {
+func (p Policy) OthersMayRun(texts []string) map[Class]Kind {
 	if len(p.Allow) == 0 {
 		return nil
 	}
-	also := make(map[Class]Kind)
+	others := make(map[Class]Kind)
 	for _, class := range []Class{Members, Everyone} {
 		if kind := p.Rules[class].Kind; kind != None && (class != Members || p.Private) {
-			also[class] = kind
+			others[class] = kind
 		}
 	}
 	for _, text := range texts {
@@ -63,10 +63,10 @@ func (p Policy) Beside(texts []string) map[Class]Kind {
 		case Everyone:
 			return nil
 		default:
-			delete(also, class)
+			delete(others, class)
 		}
 	}
-	return also
+	return others
 }
 
 // parseRule parses one rule. Limits that the rule does not name are taken from unnamed.
