@@ -33,13 +33,13 @@ type Config struct {
 	Home string
 
 	// Jobs is the folder where a peer that is not a volunteer keeps its user's jobs. Another process can
-	// resume them as the peer with the same Identity: see job.Kept. If Jobs is empty, the peer does not
+	// resume them as the peer with the same Identity: see submit.Kept. If Jobs is empty, the peer does not
 	// keep jobs. If Identity is nil, the peer generates a new one.
 	Jobs     string
 	Identity crypto.PrivKey
 
 	// PeersFile is the file where a peer that is not a volunteer keeps its known peers. Another process can
-	// then find the network without a supernode: see PeersOf. If empty, the peer does not keep them.
+	// then find the network without a supernode: see homedir.PeersOf. If empty, the peer does not keep them.
 	PeersFile string
 
 	// Listen holds the addresses that the host listens on. Port 0 takes a free port. Without addresses, the
@@ -91,7 +91,7 @@ type Config struct {
 
 	// Owner names the owner of this machine. The replicas of a rank are placed on machines of different owners
 	// if possible. If empty, the owner is not stated. In a private network, the name that the network's owner
-	// has signed takes precedence: see Invite.
+	// has signed takes precedence: see networks.Invite.
 	Owner string
 
 	// Site names the location of the machine, such as a building. If empty, the location is not stated. Machines

@@ -105,7 +105,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestFileAndURLForOnePlaceAreRefused(t *testing.T) {
+func TestFileAndURLForOnePathAreRefused(t *testing.T) {
 	_, _, err := Resolve(folder(t, "d"), []string{"d", "http://h/d"})
 	if err == nil || !strings.Contains(err.Error(), "both be staged as d") {
 		t.Errorf("got %v, want a refusal", err)

@@ -55,7 +55,8 @@ func (w *worker) work(messages int) uint64 {
 	return w.state
 }
 
-// TestAnswersDependOnEarlierMessages also tells a worker the order while it has a task.
+// TestAnswersDependOnEarlierMessages checks the answers of a worker that is also told the order while it has a
+// task.
 func TestAnswersDependOnEarlierMessages(t *testing.T) {
 	b, w := New(2, 2), &worker{}
 	task, _ := b.Give(1)

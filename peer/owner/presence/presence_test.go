@@ -228,9 +228,9 @@ func rulesOf(all []Unread) (rules []Rule) {
 	return rules
 }
 
-// TestHangingServiceIsNotWaitedFor checks that a hanging service delays neither a reading for long nor
+// TestHangingServiceDelaysNothing checks that a hanging service delays neither a reading for long nor
 // the end of the peer.
-func TestHangingServiceIsNotWaitedFor(t *testing.T) {
+func TestHangingServiceDelaysNothing(t *testing.T) {
 	for _, tt := range []struct {
 		hangs   string
 		timeout time.Duration // short: the timeout ends the wait; long: the end of the peer does

@@ -60,8 +60,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// A member that is cut is also late. Survivors that count distances among themselves are never late,
-// whatever the crashes (F3).
+// TestF3SurvivorsThatCountAmongThemselvesAreNeverLate also checks that a member that is cut is late. Survivors
+// that count distances among themselves are never late, whatever the crashes (F3).
 func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
 	for n := 2; n <= 10; n++ {
 		double, ours := DBRR.Among(n), LiveDBRR.Among(n)
@@ -77,7 +77,8 @@ func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
 	}
 }
 
-// With distances counted in live members only the number of survivors matters.
+// TestF3LiveDBRRIsNeverLate varies only the number of survivors: with distances counted in live members, nothing
+// else matters.
 func TestF3LiveDBRRIsNeverLate(t *testing.T) {
 	for n := 2; n <= MaxMembers; n++ {
 		g, crashed := LiveDBRR.Among(n), Set{}

@@ -91,7 +91,8 @@ func (e *Entrance) expects(token []byte) bool {
 	return e.expected[half(token[:tokenSize/2])] != nil
 }
 
-// O4: however many connections are idle, an expected one is accepted at once, and the idle ones are closed.
+// TestO4IdleConnectionsDoNotDelayExpectedOnes checks that an expected connection is accepted at once, however
+// many connections are idle, and that the idle ones are closed.
 func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	var strangers []net.Conn
@@ -126,8 +127,8 @@ func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	e.mu.Unlock()
 }
 
-// An address may belong to another machine, which answers differently or not at all, or to none. A hostile
-// peer may name any address.
+// TestDialSkipsWrongAddresses uses addresses of another machine, which answers differently or not at all, and of
+// no machine. A hostile peer may name any address.
 func TestDialSkipsWrongAddresses(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	other, _ := newTestEntrance(t)
