@@ -282,10 +282,10 @@ func (h *home) rates(up, down int) {
 }
 
 // distance sets delay and loss between a port and all others, in both directions.
-func (i *internet) distance(port int, way ether.Link) {
+func (i *internet) distance(port int, link ether.Link) {
 	for other := range i.ports {
-		i.network.Set(port, other, way)
-		i.network.Set(other, port, way)
+		i.network.Set(port, other, link)
+		i.network.Set(other, port, link)
 	}
 }
 

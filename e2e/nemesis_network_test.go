@@ -26,12 +26,12 @@ func (f *field) apply() {
 		for to := range f.machines {
 			var sum ether.Link
 			for _, d := range f.disturbances {
-				way := d(from, to)
-				sum.Cut = sum.Cut || way.Cut
-				sum.Loss = max(sum.Loss, way.Loss)
-				sum.Late = max(sum.Late, way.Late)
-				sum.By = max(sum.By, way.By)
-				sum.Delay += way.Delay
+				link := d(from, to)
+				sum.Cut = sum.Cut || link.Cut
+				sum.Loss = max(sum.Loss, link.Loss)
+				sum.Late = max(sum.Late, link.Late)
+				sum.By = max(sum.By, link.By)
+				sum.Delay += link.Delay
 			}
 			f.network.Set(from, to, sum)
 		}

@@ -300,7 +300,7 @@ func (p *port) lossy(percent int) {
 	const random = 0xfffff000 + 56 // SKF_AD_OFF + SKF_AD_RANDOM
 	filter := fmt.Sprintf("4,32 0 0 %d,53 0 1 %d,6 0 0 0,6 0 0 2", int64(random), int64(percent)<<32/100)
 	p.inside.run(p.t, "tc", "qdisc", "add", "dev", "eth0", "clsact")
-	for _, way := range []string{"ingress", "egress"} {
-		p.inside.run(p.t, "tc", "filter", "add", "dev", "eth0", way, "bpf", "direct-action", "bytecode", filter)
+	for _, direction := range []string{"ingress", "egress"} {
+		p.inside.run(p.t, "tc", "filter", "add", "dev", "eth0", direction, "bpf", "direct-action", "bytecode", filter)
 	}
 }

@@ -16,11 +16,11 @@ import (
 // part cuts off the machines with these numbers from all others, without an error. The machines on
 // each side can still reach each other.
 func part(network *ether.Switch, machines int, away ...int) (heal func()) {
-	set := func(way ether.Link) {
+	set := func(link ether.Link) {
 		for from := range machines {
 			for to := range machines {
 				if slices.Contains(away, from) != slices.Contains(away, to) {
-					network.Set(from, to, way)
+					network.Set(from, to, link)
 				}
 			}
 		}
@@ -339,10 +339,10 @@ func TestPeersOfAResumedJobTolerateALinkFailure(t *testing.T) {
 			second := machines[0].startJob(t, "--home", home, "--json", "--attach")
 			second.printed("rank 1 step 150 ")
 			a, b := numberOf(first, machines, peers, link[0]), numberOf(first, machines, peers, link[1])
-			for _, way := range []ether.Link{{Cut: true}, {}} {
-				network.Set(a, b, way)
-				network.Set(b, a, way)
-				if way.Cut {
+			for _, state := range []ether.Link{{Cut: true}, {}} {
+				network.Set(a, b, state)
+				network.Set(b, a, state)
+				if state.Cut {
 					time.Sleep(5 * time.Second) // the time under test: TCP's retransmissions arrive after six
 				}
 			}

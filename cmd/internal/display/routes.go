@@ -129,18 +129,18 @@ func combineDirections(routes []submit.Route) []route {
 // counted returns the number of pairs of processes for each kind of route, in the order of first
 // occurrence.
 func counted(routes []route) []string {
-	var ways []string
+	var kinds []string
 	pairs := make(map[string]int)
 	for _, r := range routes {
-		way := r.kind() + ", " + r.Why
-		if pairs[way] == 0 {
-			ways = append(ways, way)
+		kind := r.kind() + ", " + r.Why
+		if pairs[kind] == 0 {
+			kinds = append(kinds, kind)
 		}
-		pairs[way] += r.pairs()
+		pairs[kind] += r.pairs()
 	}
 	var out []string
-	for _, way := range ways {
-		out = append(out, fmt.Sprintf("%s: %s", number(int64(pairs[way]), "pair of processes", "pairs of processes"), way))
+	for _, kind := range kinds {
+		out = append(out, fmt.Sprintf("%s: %s", number(int64(pairs[kind]), "pair of processes", "pairs of processes"), kind))
 	}
 	return out
 }

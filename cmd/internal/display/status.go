@@ -129,7 +129,7 @@ func writeConnections(b *strings.Builder, connections []status.Connection) {
 	if len(connections) == 0 {
 		return
 	}
-	rows := [][]string{{"PEER", "WAY", "TRANSPORT", "ROUND TRIP"}}
+	rows := [][]string{{"PEER", "KIND", "TRANSPORT", "ROUND TRIP"}}
 	for _, c := range connections {
 		rows = append(rows, []string{submit.ShortPeer(c.Peer), connectionKind(c.Way, c.Relay), c.Transport, roundTrip(c.RTT)})
 	}
@@ -141,11 +141,11 @@ func writeConnections(b *strings.Builder, connections []status.Connection) {
 }
 
 // connectionKind returns the kind of a connection, with its relay if there is one.
-func connectionKind(way, relay string) string {
+func connectionKind(kind, relay string) string {
 	if relay != "" {
-		return way + " through " + submit.ShortPeer(relay)
+		return kind + " through " + submit.ShortPeer(relay)
 	}
-	return way
+	return kind
 }
 
 func roundTrip(d time.Duration) string {

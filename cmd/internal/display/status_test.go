@@ -52,7 +52,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 		"hosted job: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
 		"0.0 to 2.0, 1.0 to 2.0 at …rMLvKXtf: stream, relayed through …J4kSGsaB,\n", "41.2ms\n    why: no tcp",
 		"hosted job: 99 1 slot, held", "submitted job: 5555 ep, 2 × 2, running",
-		"connected: 2 peers\nPEER       WAY                        TRANSPORT  ROUND TRIP\n",
+		"connected: 2 peers\nPEER       KIND                       TRANSPORT  ROUND TRIP\n",
 		"…rMLvKXtf  relayed through …J4kSGsaB  tcp        41.2ms\n  why: no tcp",
 		"…J4kSGsaB  direct                     quic       no answer\n",
 	)

@@ -56,11 +56,11 @@ func (m *meter) count(msg faultdetect.Message, counts bool) {
 	if msg.From >= m.observers {
 		return
 	}
-	way := sim.Pair{Observer: msg.From, Member: msg.To}
-	if m.streams[way] == nil {
-		m.streams[way] = new(faultdetect.Encoder)
+	pair := sim.Pair{Observer: msg.From, Member: msg.To}
+	if m.streams[pair] == nil {
+		m.streams[pair] = new(faultdetect.Encoder)
 	}
-	size := m.streams[way].Size(msg)
+	size := m.streams[pair].Size(msg)
 	if counts {
 		m.messages++
 		m.bytes += size
