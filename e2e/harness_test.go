@@ -470,23 +470,6 @@ func gridOf(t *testing.T, n int, args func(i int) []string) []*peerProcess {
 	return gridOn(t, slices.Repeat([]*machine{loopback}, n+1), args)
 }
 
-// gridOn boots a peer on each machine but the first. The first runs a supernode, which is killed once all
-// peers have been introduced.
-func gridOn(t *testing.T, machines []*machine, args func(i int) []string) []*peerProcess {
-	t.Helper()
-	supernode := machines[0].startPeer(t, t.TempDir(), "--slots", "0")
-	supernode.awaitReady()
-	var peers []*peerProcess
-	for i, m := range machines[1:] {
-		peers = append(peers, m.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args(i)...)...))
-	}
-	for _, p := range peers {
-		p.awaitReady()
-	}
-	supernode.kill()
-	return peers
-}
-
 // An event is a line of p2prun --json.
 type event struct {
 	Event  string
