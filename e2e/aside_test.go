@@ -40,7 +40,7 @@ func (j *job) silences(done <-chan struct{}) (longest time.Duration) {
 	}
 }
 
-// isAside reports whether e is a view in which a process is set aside or, unless want, in which none is.
+// isAside reports whether e is a view that sets a process aside or, if want is false, a view that sets none aside.
 func isAside(e event, want bool) bool {
 	if e.Event != "view" || e.View == nil {
 		return false
@@ -52,8 +52,8 @@ func isAside(e event, want bool) bool {
 	return aside == want
 }
 
-// TestR4RankContinuesWithoutASilentReplica silences a replica that is not the master, in a rank that decides
-// continuously. The rank stalls for only a part of the time that it takes to fail the replica.
+// TestR4RankContinuesWithoutASilentReplica silences a replica that is not the master, in a rank that produces
+// outcomes continuously. The rank stalls for only a part of the time until the replica fails.
 func TestR4RankContinuesWithoutASilentReplica(t *testing.T) {
 	t.Parallel()
 	cut := func(p *peerProcess) { p.machine.lan.cut() }
@@ -76,9 +76,9 @@ func TestR4RankContinuesWithoutASilentReplica(t *testing.T) {
 			e := j.waitFor("failure", func(e event) bool { return e.Event == "view" && strings.Contains(e.Text, "replica") })
 			close(failed)
 			took, longest := e.Time.Sub(begun), <-stalled
-			t.Logf("the replica has failed after %v, the rank has stalled for %v: %.2f of it", took, longest, longest.Seconds()/took.Seconds())
+			t.Logf("the replica failed after %v, the rank stalled for %v: %.2f of that time", took, longest, longest.Seconds()/took.Seconds())
 			if longest > took*2/3 {
-				t.Errorf("the rank has stalled for %v of the %v until the replica has failed", longest, took)
+				t.Errorf("the rank stalled for %v of the %v until the replica failed", longest, took)
 			}
 			expectFarm(t, j, 6/c.r, farmTasks)
 		})
@@ -86,7 +86,8 @@ func TestR4RankContinuesWithoutASilentReplica(t *testing.T) {
 }
 
 // TestR4ReplicaThatWasSilentTakesOver cuts the link of a replica for less time than it takes to fail the
-// replica. Once it counts again, the peer of its master is killed: the replica has all outcomes that it missed.
+// replica. Once the view counts the replica again, the peer of its master is killed. The replica must then have
+// all outcomes that it missed.
 func TestR4ReplicaThatWasSilentTakesOver(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 7)
@@ -95,9 +96,9 @@ func TestR4ReplicaThatWasSilentTakesOver(t *testing.T) {
 	j.printed(farmRuns)
 	silent := j.peerOf(peers, "0.1").machine.lan
 	silent.cut()
-	j.waitFor("view without it", func(e event) bool { return isAside(e, true) })
+	j.waitFor("view that sets the replica aside", func(e event) bool { return isAside(e, true) })
 	silent.heal()
-	j.waitFor("view with it", func(e event) bool { return isAside(e, false) })
+	j.waitFor("view that counts the replica", func(e event) bool { return isAside(e, false) })
 	j.peerOf(peers, "0.0").kill()
 	expectFarm(t, j, 3, farmTasks)
 }
@@ -107,7 +108,7 @@ func expectFarm(t *testing.T, j *job, n, tasks int) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d\n%s", s, tail(j.stderr))
 	}
-	if err := inItsOrder(j.stdout.String(), n, tasks, 10); err != nil {
+	if err := inOrderOfArrival(j.stdout.String(), n, tasks, 10); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// keep submits a steady job from a home, and returns once it runs and can be resumed.
+// keep submits a steady job from a home, and returns once the job runs and can be resumed.
 func keep(t *testing.T, home string, peers []*peerProcess, args ...string) *job {
 	t.Helper()
 	args = append([]string{"--supernode", peers[0].addr, "-w", "60", "--timeout", "110s"}, args...)
 	j := submit(t, home, args...)
-	j.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
+	j.waitFor("the kept event", func(e event) bool { return e.Event == "kept" })
 	return j
 }
 
@@ -26,7 +26,7 @@ func attach(t *testing.T, home string, args ...string) *job {
 	return startJob(t, append([]string{"--home", home, "--json", "--attach"}, args...)...)
 }
 
-// kill kills p2prun as the kernel does when memory is short.
+// kill kills p2prun with SIGKILL, as the kernel does when memory is short.
 func (j *job) kill() {
 	j.cmd.Process.Kill()
 	<-j.ended
@@ -39,8 +39,8 @@ func pacedArgs(n, steps int, pause string) []string {
 	return []string{"-n", fmt.Sprint(n), "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", pause}
 }
 
-// printsOn waits until the program has printed size more bytes, while p2prun runs.
-func (j *job) printsOn(size int) {
+// awaitOutput waits until the program has printed size more bytes, while p2prun runs.
+func (j *job) awaitOutput(size int) {
 	j.t.Helper()
 	before := len(j.stdout.String())
 	eventually(j.t, "output", func() error {
@@ -50,7 +50,7 @@ func (j *job) printsOn(size int) {
 		default:
 		}
 		if len(j.stdout.String())-before < size {
-			return errors.New("too little")
+			return errors.New("too little output")
 		}
 		return nil
 	})
@@ -64,16 +64,16 @@ func expectWhole(t *testing.T, want []string, jobs ...*job) {
 	if twice >= len(jobs) {
 		t.Errorf("%d lines were printed twice, but %d p2pruns were killed", twice, len(jobs)-1)
 	}
-	t.Logf("%d lines came twice", twice)
+	t.Logf("%d lines were printed twice", twice)
 }
 
-// TestAttach kills p2prun and resumes its job: at the start of the job, after a moment, and after
-// the end of the job, also with a lost peer.
+// TestAttach kills p2prun and resumes its job: at the start of the job, during the job, and after the end of the
+// job, the latter also with a lost peer.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps int
-		begin bool // kill it before all processes are told that they may leave mpj.Init
+		begin bool // kill p2prun before all processes may leave mpj.Init
 		over  bool
 		kill  bool // kill a peer as well
 	}{
@@ -106,7 +106,7 @@ func TestAttach(t *testing.T) {
 			if s := second.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)
 			}
-			t.Logf("over %v after it was gone on with", time.Since(begun))
+			t.Logf("the job ended %v after it was resumed", time.Since(begun))
 			expectWhole(t, stepperOutput(3, c.steps, 50), first, second)
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
@@ -127,7 +127,7 @@ func TestAttachTooLate(t *testing.T) {
 	first.kill()
 	killed := time.Now()
 	expectNothingLeft(t, peers) // S4
-	t.Logf("nothing left %v after p2prun was killed", time.Since(killed))
+	t.Logf("nothing was left %v after p2prun was killed", time.Since(killed))
 	late := attach(t, home)
 	if s := late.wait(); s != 70 || !strings.Contains(late.stderr.String(), "nothing of job") {
 		t.Errorf("exit status %d", s)
@@ -188,14 +188,14 @@ func TestAttachReportsTheExitStatus(t *testing.T) {
 			if name == "files are written" {
 				want = 0
 			}
-			first.expectHeard(peers, want, func() *job { return attach(t, home) })
+			first.expectResult(peers, want, func() *job { return attach(t, home) })
 		})
 	}
 }
 
-// expectHeard kills p2prun, and attaches again when the processes have ended. It expects the exit
-// status and, for a successful job, the files.
-func (j *job) expectHeard(peers []*peerProcess, status int, attach func() *job) {
+// expectResult kills p2prun, and attaches again when the processes have ended. It expects that the resumed
+// p2prun reports the exit status and, for a successful job, collects the files.
+func (j *job) expectResult(peers []*peerProcess, status int, attach func() *job) {
 	t := j.t
 	t.Helper()
 	j.printed("rank 1 step")
@@ -235,7 +235,7 @@ func TestR6AttachDuringAFlood(t *testing.T) {
 		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}
 	for range kills {
 		j := jobs[len(jobs)-1]
-		j.printsOn(400 << 10)
+		j.awaitOutput(400 << 10)
 		j.kill()
 		jobs = append(jobs, attach(t, home))
 	}
@@ -246,8 +246,8 @@ func TestR6AttachDuringAFlood(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestAttachKnowsRecruits kills p2prun when none of a rank's first processes is left. One of the
-// two replacements runs on a peer that ran one of the first.
+// TestAttachKnowsRecruits kills p2prun when none of a rank's first processes is left. One of the two
+// replacements runs on a peer that ran one of the first processes.
 func TestAttachKnowsRecruits(t *testing.T) {
 	t.Parallel()
 	const steps = 600
@@ -258,7 +258,7 @@ func TestAttachKnowsRecruits(t *testing.T) {
 	for _, victim := range []string{"1.0", "1.1"} {
 		killProcess(t, first.peerOf(peers, victim), victim, syscall.SIGKILL)
 		recruit, took := first.awaitHealed(1)
-		t.Logf("%s took the place of %s after %v", recruit, victim, took.Round(time.Millisecond))
+		t.Logf("%s replaced %s after %v", recruit, victim, took.Round(time.Millisecond))
 	}
 	first.kill()
 	second := attach(t, home)
@@ -274,7 +274,7 @@ func TestAttachKnowsRecruits(t *testing.T) {
 
 // TestHealsWhenAttached kills the submitter of a job, resumes the job, and kills a peer. Another
 // peer must replace it. Then the same happens once more to the same rank. The files for the new
-// peers must have been kept, since the killed p2prun has taken everything else with it.
+// peers must have been kept, because everything else ended with the killed p2prun.
 func TestHealsWhenAttached(t *testing.T) {
 	t.Parallel()
 	const steps = 1250
@@ -303,10 +303,10 @@ func TestHealsWhenAttached(t *testing.T) {
 					j = attach(t, home)
 					jobs = append(jobs, j)
 				}
-				j.waitFor("where it runs", func(e event) bool { return e.Event == "placed" })
+				j.waitFor("placement", func(e event) bool { return e.Event == "placed" })
 				j.peerOf(peers, victim).kill()
 				process, took := j.awaitHealed(1)
-				t.Logf("%s took the place of %s after %v", process, victim, took.Round(time.Millisecond))
+				t.Logf("%s replaced %s after %v", process, victim, took.Round(time.Millisecond))
 			}
 			if s := j.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestAutoReplicas boots peers with a history, one of which has just been killed, in a network of
-// reliable peers and in one of unreliable ones. p2prun must choose the number of replicas by the
-// seed's formula, and report the reason.
+// TestAutoReplicas boots peers with a history, one of which has just been killed, in a network of reliable peers
+// and in one of unreliable ones. p2prun must choose the number of replicas by the formula in
+// docs/reliability.md, and report the reason.
 func TestAutoReplicas(t *testing.T) {
 	t.Parallel()
 	const (
@@ -32,11 +32,11 @@ func TestAutoReplicas(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			field := withPasts(t, peers, tt.up, tt.ends)
+			field := bootWithHistory(t, peers, tt.up, tt.ends)
 			j := startJob(t, "--home", t.TempDir(), "--supernode", field[0].addr, "--json", "-w", "60", "-n", "2",
 				"-r", "auto", "--success", "0.95", "--expect", "2h", filepath.Join(bin, "stepper"), "-steps", "5")
 			chosen := j.waitFor("the number of replicas", func(e event) bool { return e.Choice != nil })
-			placed := j.waitFor("where it runs", func(e event) bool { return len(e.Placed) > 0 }).Placed
+			placed := j.waitFor("placement", func(e event) bool { return len(e.Placed) > 0 }).Placed
 			if s := j.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)
 			}
@@ -48,7 +48,7 @@ func TestAutoReplicas(t *testing.T) {
 			f, killed := failing(tt.up, tt.ends, expect), failing(tt.up, tt.ends+1, expect)
 			among := f + (killed-f)/float64(c.Peers)
 			if !near(c.Fails, among) && (c.Peers == peers || !near(c.Fails, f)) {
-				t.Errorf("one of %d peers fails with probability %v, want %v, or %v without the one that was killed", c.Peers, c.Fails, among, f)
+				t.Errorf("one of %d peers fails with probability %v, want %v, or %v without the killed peer", c.Peers, c.Fails, among, f)
 			}
 			succeeds := func(r int) float64 { return math.Pow(1-math.Pow(c.Fails, float64(r)), ranks) }
 			if math.Abs(c.Success-succeeds(c.Replicas)) > 1e-12 || c.Success < wanted || succeeds(c.Replicas-1) >= wanted {
@@ -70,9 +70,9 @@ func failing(up time.Duration, ends int, within time.Duration) float64 {
 	return 1 - math.Exp(-float64(ends+1)*within.Hours()/(up.Hours()+24))
 }
 
-// withPasts boots n peers with a given time of operation and number of unclean shutdowns. The first
-// peer had another unclean shutdown last time, which it detects by itself.
-func withPasts(t *testing.T, n int, up time.Duration, ends int) []*peerProcess {
+// bootWithHistory boots n peers with a given time of operation and number of unclean shutdowns. The last run of
+// the first peer also ended uncleanly, which the peer detects by itself.
+func bootWithHistory(t *testing.T, n int, up time.Duration, ends int) []*peerProcess {
 	t.Helper()
 	supernode := boot(t, "--slots", "0")
 	var peers []*peerProcess

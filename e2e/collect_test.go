@@ -27,7 +27,7 @@ func TestT2CollectingResumesAfterAKill(t *testing.T) {
 				first = handTo(t, own, args...)
 				first.awaitCollecting()
 				own.kill()
-				t.Logf("%d bytes had come", partialBytes(own.home))
+				t.Logf("%d bytes had arrived", partialBytes(own.home))
 				own.again(peers[0])
 				last = first
 			} else {
@@ -56,7 +56,7 @@ func (j *job) awaitCollecting() {
 	}
 }
 
-// expectFile expects a file of rude with the given size.
+// expectFile expects that rude has written a file of the given size, and that the file is complete.
 func expectFile(t *testing.T, name string, size int64) {
 	t.Helper()
 	f, err := os.Open(name)

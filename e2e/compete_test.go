@@ -24,7 +24,7 @@ func TestTwoSubmittersCompeteForSlots(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestS3MaxJobs gives a peer room for many processes, but of only one job.
+// TestS3MaxJobs allows a peer many processes, but of only one job.
 func TestS3MaxJobs(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 1, "--slots", "4", "--max-jobs", "1")

@@ -38,9 +38,8 @@ func expectConformance(t *testing.T, j *job, n, r, rounds int) {
 // conformanceSizes are the numbers of ranks for which the suite is meant.
 var conformanceSizes = []int{1, 2, 3, 4, 7, 8}
 
-// conformanceRuns are the ways to run the suite as processes. Two replicas of a rank never share a
-// peer, and only processes on one peer share memory. So with r = 2, only some pairs have shared
-// memory.
+// conformanceRuns are the ways to run the suite as processes. Two replicas of a rank never share a peer, and
+// only processes on one peer share memory. With r = 2, therefore, only some pairs share memory.
 //
 //	                       r = 1             r = 2
 //	shm                    one peer          two peers, tcp between them
@@ -53,7 +52,7 @@ var conformanceRuns = []struct {
 	name     string
 	channels string
 	replicas int
-	peers    int // 0: one per rank
+	peers    int // number of peers, or 0 for one per rank
 	sizes    []int
 }{
 	{"shm", "shm", 1, 1, []int{1, 8}},
@@ -99,7 +98,7 @@ func TestR2ConformanceSurvivesAKill(t *testing.T) {
 	j.waitRunning()
 	eventually(t, "the first round", func() error {
 		if !strings.Contains(j.stdout.String(), "round 0 passed: no source starves") {
-			return errors.New("not there yet")
+			return errors.New("not printed yet")
 		}
 		return nil
 	})

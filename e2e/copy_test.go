@@ -39,7 +39,7 @@ func expectRefusedCopy(t *testing.T, p *peerProcess) {
 	select {
 	case <-p.ended:
 	case <-time.After(limit):
-		t.Fatalf("the copy runs on:\n%s", p.log)
+		t.Fatalf("the copy keeps running:\n%s", p.log)
 	}
 	if s := p.cmd.ProcessState.ExitCode(); s != 64 {
 		t.Errorf("the copy ended with %d, want 64", s)
@@ -65,15 +65,15 @@ func TestCopiedHome(t *testing.T) {
 	original.kill()
 	again := bootAt(t, original.home, "--supernode", supernode.addr)
 	if again.id != original.id {
-		t.Errorf("it restarted as %s, not %s", again.id, original.id)
+		t.Errorf("the original peer restarted as %s, not %s", again.id, original.id)
 	}
 	expectRefusedCopy(t, loopback.startPeer(t, copied.home, "--supernode", supernode.addr))
 	if !again.alive() {
-		t.Errorf("the one that was there first ended:\n%s", again.log)
+		t.Errorf("the original peer ended:\n%s", again.log)
 	}
 }
 
-// TestLANCopiedHome does the same where only another peer of the LAN can detect it.
+// TestLANCopiedHome does the same where only another peer of the LAN can detect the copy.
 func TestLANCopiedHome(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 3)

@@ -12,7 +12,7 @@ import (
 )
 
 // TestWordcountOverTheGoDistribution counts the words of all .go files of the Go distribution on
-// six peers, two of which are killed meanwhile. It compares the result with an independent count.
+// six peers, two of which are killed during the job. It compares the result with an independent count.
 func TestWordcountOverTheGoDistribution(t *testing.T) {
 	t.Parallel()
 	expectWordcount(t, 0, losses[5:6])
@@ -68,7 +68,7 @@ func reboot(t *testing.T, peers []*peerProcess) []*peerProcess {
 }
 
 // goFiles writes a list of the .go files of the Go distribution that have at least the given size.
-// It counts their words in another way than the example does.
+// It counts their words independently of the example.
 func goFiles(t *testing.T, shortest int64) (list string, counts map[string]int) {
 	t.Helper()
 	var names strings.Builder

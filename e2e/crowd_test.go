@@ -62,7 +62,7 @@ func TestCrowdOfSubmitters(t *testing.T) {
 		all = append(all, j.stay())
 	}
 	expectNoSlotTwice(t, all, slots)
-	t.Logf("%.0f %% of the slots ran while more were wanted", 100*used(all, slots*len(peers)))
+	t.Logf("%.0f %% of the slots ran processes while jobs waited", 100*used(all, slots*len(peers)))
 	expectNothingLeft(t, peers)
 }
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDemonstration is a small version of the README's first command, with a peer killed while it
-// runs. NPB's own verification must succeed.
+// TestDemonstration is a small version of the README's first command, and kills a peer while the job runs. NPB's
+// own verification must succeed.
 func TestDemonstration(t *testing.T) {
 	t.Parallel()
 	j := startJob(t, "--home", t.TempDir(), "--json", "--local", "6", "--lose", "100ms", "-n", "3", "-r", "2",

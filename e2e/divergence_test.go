@@ -10,10 +10,9 @@ import (
 // reports the divergence, with the right consequences.
 func TestDivergence(t *testing.T) {
 	t.Parallel()
-	// The replicas must diverge before another replica can be far enough ahead to become master.
-	// With many steps, they diverge at one of the first. Then even a starved replica gets there,
-	// and the others vote, before the rest of its rank has finished. With few steps, rank 1 waits
-	// at the end.
+	// The replicas must diverge before another replica can be far enough ahead to become master. With many
+	// steps, they diverge at one of the first. Then even a starved replica reaches that step, and the others
+	// vote, before the rest of its rank has finished. With few steps, rank 1 waits at the end.
 	const odd, few, many = "message 6 to rank 1", "10", "200"
 	tests := []struct {
 		name   string

@@ -4,10 +4,10 @@
 // down. Every process has a time limit. Each test ends with a check for leftovers of a job: slots,
 // processes, scratch files.
 //
-//	go test ./e2e/            all of it
-//	go test ./e2e/ -run Kill  only what kills
-//	go test ./e2e/ -run LAN   only those with links
-//	go test ./e2e/ -run NAT   only those with routers, behind which the peers are
+//	go test ./e2e/            all tests
+//	go test ./e2e/ -run Kill  only tests that kill processes
+//	go test ./e2e/ -run LAN   only tests with links
+//	go test ./e2e/ -run NAT   only tests with routers, behind which the peers are
 //
 // TestNemesis runs jobs with known answers. It injects faults into processes, peers and the
 // network, as package nemesis plans them from a printed seed, and judges the outcome. Package ether
@@ -25,6 +25,6 @@
 //
 // The tests build the commands and the programs once, into a temporary directory, and without the
 // race detector. Tests that mostly wait run concurrently, twice as many as there are processors.
-// The flag -full runs all tests in all shapes and sizes. On a machine without a compiler, -bin
+// The flag -full runs all tests in all variants and sizes. On a machine without a compiler, -bin
 // names a directory with all binaries.
 package e2e

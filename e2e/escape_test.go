@@ -23,15 +23,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// An ownerFiles is a set of files of an owner, and of addresses where the test listens.
+// An ownerFiles is a set of files of an owner, and of addresses on which the test listens.
 type ownerFiles struct {
 	user     uint32 // the owner; 0 is the test's own user
 	home     string
-	outside  string // a directory of the owner's beside the home
+	outside  string // an owner's directory beside the home
 	listener net.Listener
 	abstract string
-	setuid   string       // a copy of id(1) that runs as root for every user; empty if the test cannot make it
-	heard    atomic.Int32 // number of connections made to it
+	setuid   string       // a copy of id(1) that runs as root for every user, or empty if the test cannot create it
+	heard    atomic.Int32 // number of connections to the listeners
 }
 
 // An escapeTarget is the target of a hostile program: a peer, its owner's files, and a neighbour's job.
@@ -63,8 +63,8 @@ func writeOwnerFiles(t *testing.T, user uint32) *ownerFiles {
 	return b
 }
 
-// write creates a file of the owner's that contains the secret. The name is relative to folder, a
-// directory of the owner's.
+// write creates a file that belongs to the owner and contains the secret. The name is relative to folder, one of
+// the owner's directories.
 func (b *ownerFiles) write(t *testing.T, folder, name string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
@@ -106,8 +106,8 @@ func rootsProgram(t *testing.T) string {
 	return path
 }
 
-// newEscapeTarget boots a peer of a user, with 0 for the test's own, on a home with secrets, and runs a
-// neighbour there. If something escapes from a process, it is still in a separate mount namespace.
+// newEscapeTarget boots a peer of a user (0 means the test's own user) on a home with secrets, and runs a
+// neighbour there. A program that escapes from its sandbox is still in a separate mount namespace.
 func newEscapeTarget(t *testing.T, user uint32) *escapeTarget {
 	t.Helper()
 	v := &escapeTarget{ownerFiles: writeOwnerFiles(t, user)}
@@ -140,7 +140,7 @@ func folderOf(t *testing.T, user uint32) string {
 		return t.TempDir()
 	}
 	if os.Geteuid() != 0 {
-		skip.Lacks(t, "root, to be another user")
+		skip.Lacks(t, "root, to act as another user")
 	}
 	folder := filepath.Join(openFolder(t), "folder")
 	if err := errors.Join(os.Mkdir(folder, 0o700), os.Chown(folder, int(user), int(user))); err != nil {
@@ -206,7 +206,7 @@ func (v *escapeTarget) attack(t *testing.T, how string, options ...string) *job 
 	return submit(t, t.TempDir(), append(args, how)...)
 }
 
-// tell returns the arguments of the hostile program: what the attacker knows in advance.
+// tell returns the arguments of the hostile program, which contain what the attacker knows in advance.
 func (b *ownerFiles) tell(peer, victim int, folder string) []string {
 	return []string{
 		"-home=" + b.home, "-outside=" + b.outside, "-peer=" + strconv.Itoa(peer), "-victim=" + strconv.Itoa(victim),
@@ -239,9 +239,9 @@ func (v *escapeTarget) expectNeighbour(t *testing.T) {
 	}
 }
 
-// expectWhole expects that the peer and its neighbour are unharmed, and that the hostile program
+// expectUnharmed expects that the peer and its neighbour are unharmed, and that the hostile program
 // has written nothing in forbidden places.
-func (v *escapeTarget) expectWhole(t *testing.T) {
+func (v *escapeTarget) expectUnharmed(t *testing.T) {
 	t.Helper()
 	if !v.peer.alive() {
 		t.Fatal("the peer has ended")
@@ -285,16 +285,16 @@ func processesNaming(word string) (pids []int) {
 // end. Each is stopped, and neither the peer nor its neighbour's job is affected.
 func TestO1Bombs(t *testing.T) {
 	t.Parallel()
-	newEscapeTarget(t, 0).bearBombs(t)
+	newEscapeTarget(t, 0).runBombs(t)
 }
 
 // TestO1BombsAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
 func TestO1BombsAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	newEscapeTarget(t, ordinary).bearBombs(t)
+	newEscapeTarget(t, ordinary).runBombs(t)
 }
 
-func (v *escapeTarget) bearBombs(t *testing.T) {
+func (v *escapeTarget) runBombs(t *testing.T) {
 	t.Helper()
 	exceeded := func(what string) string { return "exceeded the limit of [^:]* " + what }
 	unmeasured := exceeded("disk") + "|hides its files"
@@ -342,19 +342,19 @@ func (v *escapeTarget) bearBombs(t *testing.T) {
 		ended := regexp.MustCompile(`compile hostile\.wasm: its compiler (exceeded the limit of [^:]* memory|was ended \([a-z]+\) within )`)
 		eventually(t, "the end of the module's compiler", func() error {
 			if !ended.MatchString(v.peer.log.String()) {
-				return errors.New("it is not ended")
+				return errors.New("the compiler still runs")
 			}
 			return nil
 		})
 		module.cmd.Process.Kill()
 		module.wait()
 	})
-	v.expectWhole(t)
+	v.expectUnharmed(t)
 	v.neighbour.cancel(t)
 	expectNothingLeft(t, []*peerProcess{v.peer})
 }
 
-var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders were looked into`)
+var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders were inspected`)
 
 // expectSwap expects that a job has exchanged directories, including ones that the peer has
 // inspected, unless the peer is root and needs no permission for that. Afterwards the job ends by
@@ -403,22 +403,22 @@ func endless() []byte {
 // then ends. The peer must not store the output.
 func TestO1OutputFlood(t *testing.T) {
 	t.Parallel()
-	newEscapeTarget(t, 0).bearOutput(t)
+	newEscapeTarget(t, 0).runOutputFlood(t)
 }
 
 // TestO1OutputFloodAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
 func TestO1OutputFloodAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	newEscapeTarget(t, ordinary).bearOutput(t)
+	newEscapeTarget(t, ordinary).runOutputFlood(t)
 }
 
-func (v *escapeTarget) bearOutput(t *testing.T) {
+func (v *escapeTarget) runOutputFlood(t *testing.T) {
 	t.Helper()
 	before := memoryOf(t, v.peer)
 	j := v.attack(t, "output")
 	eventually(t, "the flood", func() error {
 		if j.stdout.String() == "" {
-			return errors.New("nothing has come")
+			return errors.New("no output yet")
 		}
 		return nil
 	})
@@ -434,7 +434,7 @@ func (v *escapeTarget) bearOutput(t *testing.T) {
 		}
 		return nil
 	})
-	v.expectWhole(t)
+	v.expectUnharmed(t)
 }
 
 // cancel cancels a job as its user would, by Ctrl-C.
@@ -442,7 +442,7 @@ func (j *job) cancel(t *testing.T) {
 	t.Helper()
 	j.cmd.Process.Signal(syscall.SIGINT)
 	if s := j.wait(); s != 130 {
-		t.Errorf("exit status %d of a job that is cancelled", s)
+		t.Errorf("exit status %d of a cancelled job", s)
 	}
 }
 
@@ -450,23 +450,23 @@ func (j *job) cancel(t *testing.T) {
 // the peer and a neighbour. Each attempt must be stopped.
 func TestO1Escapes(t *testing.T) {
 	t.Parallel()
-	newEscapeTarget(t, 0).holdEscapes(t)
+	newEscapeTarget(t, 0).runEscapes(t)
 }
 
 // TestO1EscapesFromAnOrdinaryUser does the same at a peer of an ordinary user. A program that
 // escapes has that user's rights.
 func TestO1EscapesFromAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
-	newEscapeTarget(t, ordinary).holdEscapes(t)
+	newEscapeTarget(t, ordinary).runEscapes(t)
 }
 
-func (v *escapeTarget) holdEscapes(t *testing.T) {
+func (v *escapeTarget) runEscapes(t *testing.T) {
 	t.Helper()
 	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30, "spy": 6} // least number of attempts
 	marked := v.attack(t, "marked")
 	eventually(t, "the mark of a neighbour", func() error {
 		if !strings.Contains(marked.stdout.String(), "marked") {
-			return errors.New("it is not")
+			return errors.New("no mark yet")
 		}
 		return nil
 	})
@@ -496,9 +496,9 @@ func (v *escapeTarget) holdEscapes(t *testing.T) {
 				}
 			}
 			if stopped < least[group] {
-				t.Errorf("%d attempts were stopped, of at least %d", stopped, least[group])
+				t.Errorf("%d attempts were stopped, want at least %d", stopped, least[group])
 			}
-			if !works && group != "spy" { // for spy, it checks this itself
+			if !works && group != "spy" { // the group spy checks this itself
 				t.Error("the children cannot do what is permitted")
 			}
 			if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, secret) {
@@ -508,7 +508,7 @@ func (v *escapeTarget) holdEscapes(t *testing.T) {
 		})
 	}
 	marked.cancel(t)
-	v.expectWhole(t)
+	v.expectUnharmed(t)
 }
 
 // expectNoLinks expects that no file was collected through links.

@@ -13,7 +13,7 @@ const floodSum = "rank 1 sum 33550336\n"
 // floodLosses are losses while rank 0 waits for rank 1, which receives nothing yet.
 var floodLosses = []loss{
 	{"nothing", func(*testing.T, *job, []*peerProcess) {}},
-	{"the master that sends killed", func(t *testing.T, j *job, peers []*peerProcess) {
+	{"the sending master killed", func(t *testing.T, j *job, peers []*peerProcess) {
 		killProcess(t, j.peerOf(peers, "0.0"), "0.0", syscall.SIGKILL)
 	}},
 	{"the receiving master stopped permanently", func(t *testing.T, j *job, peers []*peerProcess) {

@@ -48,8 +48,8 @@ func expectAllFound(t *testing.T, what string, peers ...*peerProcess) {
 	t.Logf("%s: all found by all after %v", what, time.Since(start))
 }
 
-// afresh kills a peer and boots it again on the same home, without a supernode.
-func (p *peerProcess) afresh() *peerProcess {
+// restarted kills a peer, boots it again on the same home without a supernode, and returns the new process.
+func (p *peerProcess) restarted() *peerProcess {
 	p.kill()
 	q := p.machine.startPeer(p.t, p.home, "--slots", "1")
 	q.awaitReady()
@@ -75,8 +75,8 @@ func TestLANHeals(t *testing.T) {
 
 	machines[0].lan.hub.runAll(t, `ip link add other type bridge
 		ip link set other up`)
-	machines[3].lan.plugInto("other") // that of peers[2]
-	peers[2], peers[0] = peers[2].afresh(), peers[0].afresh()
+	machines[3].lan.plugInto("other") // the machine of peers[2]
+	peers[2], peers[0] = peers[2].restarted(), peers[0].restarted()
 	expectAllFound(t, "this side of the split", peers[:2]...)
 	expectAllFound(t, "the other side", peers[2])
 	machines[3].lan.plugInto("lan")
@@ -97,7 +97,7 @@ func TestLANHeals(t *testing.T) {
 	}
 	machines[2].addr = "10.77.0.100"
 	for i, p := range peers {
-		peers[i] = p.afresh()
+		peers[i] = p.restarted()
 	}
 	expectAllFound(t, "all restarted", peers...)
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// controlGroups is the mount point of version 2.
+// controlGroups is the mount point of control groups version 2.
 const controlGroups = "/sys/fs/cgroup"
 
 // A delegation describes the control groups of version 2 that a peer may use.
 type delegation struct {
 	user        uint32
-	controllers []string // of the group delegated to the peer; nil: it starts in the test's group
-	unheld      []string // limits that the kernel does not enforce there
+	controllers []string // of the group delegated to the peer, or nil if the peer starts in the test's group
+	unenforced  []string // limits that the kernel does not enforce there
 }
 
 // delegations are typical for owners: a service, the user's own scope (systemd-run --user --scope),
@@ -45,7 +45,7 @@ const crowdedHang = 30 * time.Second
 // reports unenforced limits at boot. Killed peers leave no groups.
 func TestO1JobsInGroupsOfVersion2(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(controlGroups, "cgroup.controllers")); err != nil {
-		t.Skip("this is not version 2")
+		t.Skip("the system does not use control groups version 2")
 	}
 	if os.Geteuid() != 0 {
 		skip.Lacks(t, "root, to delegate control groups to others")
@@ -103,7 +103,7 @@ func bootDelegated(t *testing.T) (held map[*peerProcess]delegation, supernode *p
 	}
 	for p, d := range held {
 		p.awaitReady()
-		p.expectUnheld(t, d.unheld)
+		p.expectUnenforced(t, d.unenforced)
 	}
 	return held, supernode
 }
@@ -171,8 +171,8 @@ func removeGroups(t *testing.T, folder string) {
 	}
 }
 
-// expectUnheld expects that the peer reports exactly these limits as not enforced by the kernel.
-func (p *peerProcess) expectUnheld(t *testing.T, want []string) {
+// expectUnenforced expects that the peer reports exactly these limits as not enforced by the kernel.
+func (p *peerProcess) expectUnenforced(t *testing.T, want []string) {
 	t.Helper()
 	s, err := p.status()
 	if err != nil {
@@ -181,19 +181,19 @@ func (p *peerProcess) expectUnheld(t *testing.T, want []string) {
 	var got []string
 	for _, u := range s.Granted.Unheld {
 		got = append(got, u.Limit)
-		t.Logf("%s is not held: %s", u.Limit, u.Why)
+		t.Logf("%s is not enforced: %s", u.Limit, u.Why)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("reported as not enforced: %v, want %v", got, want)
 	}
 	if said := strings.Count(p.log.String(), "a limit of programs cannot be enforced here"); said != len(want) {
-		t.Errorf("the log has %d limits that are not enforced, want %d", said, len(want))
+		t.Errorf("the log names %d unenforced limits, want %d", said, len(want))
 	}
 }
 
-// expectProcessors expects that the job's processor use, in percent of one processor, stays within
-// the quota where the kernel enforces it. The quota applies to each tenth of a second, and half of
-// one may be used later.
+// expectProcessors expects that the job's processor use, in percent of one processor, stays within the quota
+// where the kernel enforces it. The quota applies to each tenth of a second, and half of a quota may be used
+// later.
 func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float64) {
 	t.Helper()
 	begun := time.Now()
@@ -204,8 +204,8 @@ func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float
 	time.Sleep(4 * time.Second) // the interval over which use is measured
 	for p, d := range held {
 		had := (p.computed(t) - before[p]).Seconds() / time.Since(begun).Seconds() * 100
-		t.Logf("used %.1f %% of the limit; not enforced: %v", had/most*100, d.unheld)
-		if !slices.Contains(d.unheld, "cpu") && had > most*1.05 || had <= 0 {
+		t.Logf("used %.1f %% of the limit; not enforced: %v", had/most*100, d.unenforced)
+		if !slices.Contains(d.unenforced, "cpu") && had > most*1.05 || had <= 0 {
 			t.Errorf("used %.1f %% of a processor, want at most %.0f %%", had, most)
 		}
 	}

@@ -15,11 +15,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
-// handTo hands a job to the p2pboot of a home, and returns once it runs and can be resumed.
+// handTo hands a job to the p2pboot of a home, and returns once the job runs and can be resumed.
 func handTo(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
 	j := submit(t, own.home, append([]string{"-w", "60", "--timeout", "110s"}, args...)...)
-	j.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
+	j.waitFor("the kept event", func(e event) bool { return e.Event == "kept" })
 	return j
 }
 
@@ -29,9 +29,9 @@ func (p *peerProcess) again(supernode *peerProcess) *peerProcess {
 	return bootAt(p.t, p.home, "--slots", "0", "--supernode", supernode.addr)
 }
 
-// expectInOrder checks the combined output of several consecutive p2pruns: each rank's lines must
-// be as wanted. A p2prun may repeat the last lines of a killed one, if that had not acknowledged
-// them. expectInOrder returns the number of repeated lines.
+// expectInOrder checks the combined output of several consecutive p2pruns: each rank's lines must be as wanted.
+// A p2prun may repeat the last lines of a killed one, if the killed one had not acknowledged them. expectInOrder
+// returns the number of repeated lines.
 func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
 	t.Helper()
 	wanted, next := nemesis.ByRank(joinLines(want)), make(map[string]int)
@@ -65,7 +65,7 @@ type handing struct {
 	jobs []*job
 }
 
-// kill kills "p2prun", "p2pboot" or "both".
+// kill kills the processes that which names: "p2prun", "p2pboot" or "both".
 func (h *handing) kill(which string) {
 	if which != "p2prun" {
 		h.own.kill()
@@ -75,14 +75,14 @@ func (h *handing) kill(which string) {
 	}
 }
 
-// goOn restarts what kill has killed.
-func (h *handing) goOn(which string, supernode *peerProcess) {
+// restart restarts the processes that kill has killed.
+func (h *handing) restart(which string, supernode *peerProcess) {
 	h.own.t.Helper()
 	if which != "p2prun" {
 		h.own = h.own.again(supernode)
 	}
 	if which != "p2pboot" {
-		h.jobs = append(h.jobs, attachHeard(h.own.t, h.own))
+		h.jobs = append(h.jobs, attachWhenFree(h.own.t, h.own))
 	}
 }
 
@@ -125,7 +125,7 @@ func TestAttachHanded(t *testing.T) {
 					t.Errorf("attached without a p2pboot: exit status %d", early.status)
 				}
 			}
-			h.goOn(c.kill, peers[0])
+			h.restart(c.kill, peers[0])
 			h.expectOver(peers, stepperOutput(3, c.steps, 50))
 		})
 	}
@@ -138,7 +138,7 @@ func (h *handing) expectOver(peers []*peerProcess, want []string) {
 	if s := h.last().wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	t.Logf("%d lines came twice", expectInOrder(t, want, h.jobs...))
+	t.Logf("%d lines were printed twice", expectInOrder(t, want, h.jobs...))
 	expectNothingLeft(t, peers)
 	eventually(t, "the folder of jobs", h.own.noJobs)
 	if again := attach(t, h.own.home); again.wait() != 64 {
@@ -155,22 +155,21 @@ func (p *peerProcess) noJobs() error {
 	return err
 }
 
-// unheard returns an error while a p2prun follows a job that was handed to the peer.
-func (p *peerProcess) unheard() error {
+// unattached returns an error while a p2prun follows a job that was handed to the peer.
+func (p *peerProcess) unattached() error {
 	s, err := p.status()
 	for _, j := range s.Submitted {
 		if j.Unheard.IsZero() {
-			err = errors.New("somebody listens")
+			err = errors.New("a p2prun is attached")
 		}
 	}
 	return err
 }
 
-// attachHeard attaches to the only job of a home once its p2pboot knows that no p2prun follows the
-// job.
-func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
+// attachWhenFree attaches to the only job of a home once its p2pboot knows that no p2prun follows the job.
+func attachWhenFree(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
-	eventually(t, "a job without an attached p2prun", own.unheard)
+	eventually(t, "a job without an attached p2prun", own.unattached)
 	return attach(t, own.home, args...)
 }
 
@@ -179,7 +178,7 @@ func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
 // because no p2prun attaches.
 func TestS4AttachHandedCancel(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]int{"Ctrl-C": 130, "Ctrl-C of another": 130, "--cancel": 130, "nobody attaches": -1} {
+	for name, want := range map[string]int{"Ctrl-C": 130, "Ctrl-C in a second p2prun": 130, "--cancel": 130, "no p2prun attaches": -1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 4, "--slots", "1")
@@ -192,15 +191,15 @@ func TestS4AttachHandedCancel(t *testing.T) {
 			switch name {
 			case "Ctrl-C":
 				j.cmd.Process.Signal(syscall.SIGINT)
-			case "Ctrl-C of another":
+			case "Ctrl-C in a second p2prun":
 				j.kill()
-				j = attachHeard(t, own)
+				j = attachWhenFree(t, own)
 				j.printed("rank 1 step")
 				j.cmd.Process.Signal(syscall.SIGINT)
 			case "--cancel":
 				j.kill()
-				j = attachHeard(t, own, "--cancel")
-			case "nobody attaches":
+				j = attachWhenFree(t, own, "--cancel")
+			case "no p2prun attaches":
 				j.kill()
 			}
 			begun := time.Now()
@@ -208,15 +207,14 @@ func TestS4AttachHandedCancel(t *testing.T) {
 				t.Errorf("exit status %d, want %d", s, want)
 			}
 			expectNothingLeft(t, peers)
-			t.Logf("nothing left after %v", time.Since(begun))
+			t.Logf("nothing was left after %v", time.Since(begun))
 			eventually(t, "the folder of jobs", own.noJobs)
 		})
 	}
 }
 
-// TestR6AttachHandedDuringAFlood kills p2prun several times while the job prints much. Then it kills
-// p2pboot too, and at last only p2pboot; its p2prun must handle much output before the next p2pboot
-// is ready.
+// TestR6AttachHandedDuringAFlood kills p2prun several times while the job prints much. Then it kills p2pboot
+// too, and finally only p2pboot. The remaining p2prun must handle much output before the next p2pboot is ready.
 func TestR6AttachHandedDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const lines = 150000
@@ -225,9 +223,9 @@ func TestR6AttachHandedDuringAFlood(t *testing.T) {
 	h := &handing{own, []*job{handTo(t, own, "-n", "2", "-r", "2", filepath.Join(bin, "rude"),
 		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}}
 	for _, which := range []string{"p2prun", "p2prun", "both", "p2pboot"} {
-		h.last().printsOn(400 << 10)
+		h.last().awaitOutput(400 << 10)
 		h.kill(which)
-		h.goOn(which, peers[0])
+		h.restart(which, peers[0])
 	}
 	h.expectOver(peers, floodOutput(2, lines))
 }
@@ -247,7 +245,7 @@ func TestAttachHandedReportsTheExitStatus(t *testing.T) {
 			}
 			first := handTo(t, own, slices.Concat([]string{"-n", "2", "-r", "2", "-o", "*.txt", filepath.Join(bin, "stepper")},
 				how, []string{"-steps", "200", "-work", "0", "-pause", "20ms"})...)
-			first.expectHeard(peers, want, func() *job { return attachHeard(t, own) })
+			first.expectResult(peers, want, func() *job { return attachWhenFree(t, own) })
 		})
 	}
 }
@@ -273,10 +271,10 @@ func TestHandedJobHeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.peerOf(peers, "1.0").kill()
-	second := attachHeard(t, own)
-	second.waitRunning() // it receives the placement
+	second := attachWhenFree(t, own)
+	second.waitRunning() // the second p2prun receives the placement
 	process, took := second.awaitHealed(1)
-	t.Logf("%s took the place of 1.0 after %v", process, took)
+	t.Logf("%s replaced 1.0 after %v", process, took)
 	if s := second.wait(); s != 0 {
 		t.Errorf("exit status %d", s)
 	}
@@ -284,8 +282,8 @@ func TestHandedJobHeals(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestO2HaltCancelsHandedJobs halts a peer with handed jobs, followed by a p2prun or not. The jobs
-// end, and the peer keeps nothing of them.
+// TestO2HaltCancelsHandedJobs halts a peer with handed jobs, with and without an attached p2prun. The jobs end,
+// and the peer keeps nothing of them.
 func TestO2HaltCancelsHandedJobs(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"", "--now"} {
@@ -296,7 +294,7 @@ func TestO2HaltCancelsHandedJobs(t *testing.T) {
 			j := handTo(t, own, stepperArgs(2, 1000000)...)
 			j.printed("rank 1 step 50 ")
 			j.kill()
-			eventually(t, "a job without an attached p2prun", own.unheard)
+			eventually(t, "a job without an attached p2prun", own.unattached)
 			args := append([]string{"--home", own.home}, strings.Fields(how)...)
 			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), args...).CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)

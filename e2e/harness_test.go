@@ -33,10 +33,10 @@ const limit = 2 * time.Minute
 var bin string
 
 // built is an option for machines without a compiler.
-var built = flag.String("bin", "", "folder of the commands and programs, if they need not be built")
+var built = flag.String("bin", "", "use the commands and programs in `DIR` instead of building them")
 
 // full is an option for runs that may take an hour.
-var full = flag.Bool("full", false, "run every test in all its shapes and sizes")
+var full = flag.Bool("full", false, "run every test in all its variants and sizes")
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
@@ -75,7 +75,7 @@ const shortTests = "^(TestDemonstration|TestR7BothReplicasKilled|TestCollectsOut
 func chooseShort() {
 	if f := flag.Lookup("test.run"); f.Value.String() == "" {
 		flag.Set("test.run", shortTests)
-		fmt.Println("-short: of the tests with real processes only", shortTests, "run; make test-all runs all")
+		fmt.Println("-short: of the tests with real processes, only", shortTests, "run; make test-all runs all")
 	}
 }
 
@@ -90,19 +90,18 @@ func setParallelism() {
 	}
 }
 
-// A machine is where processes are started: this machine, on loopback, or one on a LAN that a test
-// creates.
+// A machine runs processes. It is either this machine, on loopback, or one on a LAN that a test creates.
 type machine struct {
 	addr   string   // IPv4
 	env    []string // for every process, in addition to the variables of prepare
 	boot   []string // options of every p2pboot
-	named  []string // command in place of p2pboot; nil: p2pboot itself
-	clock  string   // file that steps the clock of every p2pboot; empty: they have the usual clock
-	inside *netns   // its own network; nil on loopback
+	named  []string // command in place of p2pboot, or nil for p2pboot itself
+	clock  string   // file that steps the clock of every p2pboot, or empty for the usual clock
+	inside *netns   // its own network, or nil on loopback
 	lan    *port    // port of the kernel's switch, if it is connected to one
 	apart  bool     // its processes have their own mounts, host names and queues, if the test is root
-	user   uint32   // user of its processes, for which the test must be root; 0: the test's own user
-	group  string   // path of the control group of version 2 in which its p2pboot starts; empty: the test's own
+	user   uint32   // user of its processes, for which the test must be root, or 0 for the test's own user
+	group  string   // path of the control group of version 2 in which its p2pboot starts, or empty for the test's own
 }
 
 // loopback is this machine. Nothing leaves it.
@@ -116,7 +115,7 @@ var loopback = &machine{
 // test even if the test is killed.
 func (m *machine) prepare(cmd *exec.Cmd, home string) {
 	cmd.Env = append([]string{
-		"P2PMPI_ACCEPT=native", // most programs of tests are strangers'
+		"P2PMPI_ACCEPT=native", // most programs in tests belong to strangers
 		"P2PMPI_NICENESS=5",    // many peers and their programs share this machine
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(),
 		"GOCACHE=" + goEnv("GOCACHE"), "GOMODCACHE=" + goEnv("GOMODCACHE"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
@@ -371,7 +370,7 @@ func expectNothingLeft(t *testing.T, peers []*peerProcess) {
 func noGroupOf(home string) error {
 	text, err := os.ReadFile(filepath.Join(home, "cgroups"))
 	if err != nil {
-		return nil // the peer makes no groups
+		return nil // the peer creates no groups
 	}
 	sum := sha256.Sum256([]byte(home))
 	for parent := range strings.Lines(string(text)) {
@@ -406,7 +405,7 @@ func (p *peerProcess) idle() error {
 		return err
 	}
 	if len(left) > 0 {
-		return fmt.Errorf("scratch has %v", left)
+		return fmt.Errorf("the scratch folder contains %v", left)
 	}
 	return nil
 }
@@ -468,16 +467,7 @@ func grid(t *testing.T, n int, args ...string) []*peerProcess {
 // gridOf is like grid, with separate options for each peer.
 func gridOf(t *testing.T, n int, args func(i int) []string) []*peerProcess {
 	t.Helper()
-	supernode := boot(t, "--slots", "0")
-	var peers []*peerProcess
-	for i := range n {
-		peers = append(peers, loopback.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args(i)...)...))
-	}
-	for _, p := range peers {
-		p.awaitReady()
-	}
-	supernode.kill()
-	return peers
+	return gridOn(t, slices.Repeat([]*machine{loopback}, n+1), args)
 }
 
 // An event is a line of p2prun --json.
@@ -518,7 +508,7 @@ type event struct {
 	}
 }
 
-// A route is the way from some processes to others.
+// A route describes the channels from some processes to others.
 type route struct {
 	From, To         []struct{ Rank, Replica int }
 	Kind, Way, Relay string

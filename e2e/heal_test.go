@@ -41,10 +41,9 @@ var (
 	healLosses = flag.Int("heal.losses", 2, "replicas that a job with checkpoints of 100 MiB loses")
 )
 
-// TestHeals kills one replica of a rank after the other, each time after the last one has been
-// replaced, and also the peer of a new one. In the end none of the rank's first processes is left,
-// and the answer must be right. The rank mostly waits for messages, and a new replica repeats the
-// rank's work so far.
+// TestHeals kills one replica of a rank after the other, each time after the last one has been replaced, and
+// also the peer of a new replica. In the end none of the rank's first processes is left, and the answer must be
+// right. The rank mostly waits for messages, and a new replica repeats the rank's work so far.
 func TestHeals(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
@@ -64,7 +63,7 @@ func TestHeals(t *testing.T) {
 		}
 		process, took := j.awaitHealed(1)
 		live[i%2] = process
-		t.Logf("%s took the place of %s after %v, of a run of %v: %.0f times as long", process, victim,
+		t.Logf("%s replaced %s after %v, in a run of %v, which is %.0f times as long", process, victim,
 			took.Round(time.Millisecond), ran.Round(time.Millisecond), ran.Seconds()/took.Seconds())
 	}
 	if s := j.wait(); s != 0 {
@@ -90,7 +89,7 @@ func TestHealsUntilAllFirstPeersAreLost(t *testing.T) {
 	for i, victim := range []string{"0.0", "1.0", "0.1", "1.1"} {
 		j.peerOf(peers, victim).kill()
 		process, took := j.awaitHealed(i % 2)
-		t.Logf("%s took the place of %s after %v", process, victim, took.Round(time.Millisecond))
+		t.Logf("%s replaced %s after %v", process, victim, took.Round(time.Millisecond))
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
@@ -131,7 +130,7 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 				}
 			}
 			j.placed[fmt.Sprintf("%d.%d", p.Rank, p.Replica)] = p.Peer
-			t.Logf("%d.%d took the place of one of peer %s after %v", p.Rank, p.Replica, victim, e.Took.Round(time.Millisecond))
+			t.Logf("%d.%d replaced a process of peer %s after %v", p.Rank, p.Replica, victim, e.Took.Round(time.Millisecond))
 		}
 	}
 	if s := j.wait(); s != 0 {
@@ -160,10 +159,10 @@ func TestHealsOnAReturningPeer(t *testing.T) {
 	peers = reboot(t, peers)
 	ready := time.Now()
 	process, _ := j.awaitHealed(1)
-	t.Logf("%s is on the peer that has booted again, %v after that was ready", process, time.Since(ready).Round(time.Millisecond))
+	t.Logf("%s runs on the rebooted peer, %v after the peer was ready", process, time.Since(ready).Round(time.Millisecond))
 	killProcess(t, j.peerOf(peers, "1.1"), "1.1", syscall.SIGKILL)
 	process, took := j.awaitHealed(1)
-	t.Logf("%s took the place of 1.1 after %v", process, took.Round(time.Millisecond))
+	t.Logf("%s replaced 1.1 after %v", process, took.Round(time.Millisecond))
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
@@ -185,15 +184,15 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	live := []string{"1.0", "1.1"}
 	var times []time.Duration
 	for i := range *healLosses {
-		j.printed(fmt.Sprintf("rank 1 step %d ", 250*(1+i))) // by then, it has made more checkpoints
+		j.printed(fmt.Sprintf("rank 1 step %d ", 250*(1+i))) // by then, the rank has made more checkpoints
 		victim := live[i%2]
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		process, took, messages := j.awaitHealedBy(1)
 		live[i%2] = process
 		times = append(times, took)
-		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
+		t.Logf("%s replaced %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
 		if messages >= 2*250 { // each step has two messages
-			t.Errorf("%d messages were replayed to %s: it has not resumed from a checkpoint", messages, process)
+			t.Errorf("%d messages were replayed to %s, which has not resumed from a checkpoint", messages, process)
 		}
 	}
 	slices.Sort(times)
@@ -206,11 +205,11 @@ func TestHealsFromACheckpoint(t *testing.T) {
 }
 
 // healFor is the duration of the job of TestHealsRepeatedly.
-var healFor = flag.Duration("heal", 50*time.Second, "run a job for so long, of which a process is killed every 20 s")
+var healFor = flag.Duration("heal", 50*time.Second, "run a job for this `DURATION`, and kill one of its processes every 20 s")
 
-// TestHealsRepeatedly kills a process every 20 seconds, of any rank: one of the rank's first processes
-// or its replacement. It expects that every rank has both its replicas in the end. The program
-// makes checkpoints.
+// TestHealsRepeatedly kills a process of a random rank every 20 seconds. The process is one of the rank's first
+// ones or a replacement. The test expects that every rank has both its replicas in the end. The program makes
+// checkpoints.
 func TestHealsRepeatedly(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 9, "--slots", "1")
@@ -231,7 +230,7 @@ func TestHealsRepeatedly(t *testing.T) {
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		process, took, messages := j.awaitHealedBy(rank)
 		live[rank][k] = process
-		t.Logf("kill %d: %s took the place of %s after %v, with %d messages", kills, process, victim, took.Round(time.Millisecond), messages)
+		t.Logf("kill %d: %s replaced %s after %v, with %d messages", kills, process, victim, took.Round(time.Millisecond), messages)
 		<-next
 	}
 	for _, process := range slices.Concat(live...) {

@@ -26,8 +26,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// vandal returns a libp2p host without resource limits.
-func vandal(t *testing.T, key crypto.PrivKey, more ...libp2p.Option) host.Host {
+// attacker returns a libp2p host without resource limits.
+func attacker(t *testing.T, key crypto.PrivKey, more ...libp2p.Option) host.Host {
 	t.Helper()
 	unlimited, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(rcmgr.InfiniteLimits), rcmgr.WithMetricsDisabled())
 	if err != nil {
@@ -51,12 +51,12 @@ func newKey(t *testing.T) crypto.PrivKey {
 	return key
 }
 
-// garbage holds the invalid messages of a vandal; each is sent on separate streams.
+// garbage holds the invalid messages of an attacker. Each is sent on separate streams.
 var garbage = map[string][]byte{
-	"too long":   {0xff, 0xff, 0xff, 0x7f, 1, 2, 3},
-	"no message": {3, 0xff, 0xff, 0xff},
-	"half":       {100, 1},
-	"noise":      []byte(strings.Repeat("\x93\x07\xfe", 1000)),
+	"too long":      {0xff, 0xff, 0xff, 0x7f, 1, 2, 3},
+	"not a message": {3, 0xff, 0xff, 0xff},
+	"half":          {100, 1},
+	"noise":         []byte(strings.Repeat("\x93\x07\xfe", 1000)),
 }
 
 // An attackedPeer is a peer with two slots that is under attack, with its use of resources before the
@@ -88,18 +88,18 @@ func (s attackedPeer) expectService(t *testing.T, stranger *machine) {
 	t.Helper()
 	j := stranger.submit(t, t.TempDir(), "--supernode", s.victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
 	if status := j.wait(); status != 0 {
-		t.Errorf("a job meanwhile: exit status %d", status)
+		t.Errorf("a job during the attack: exit status %d", status)
 	}
 }
 
-// expectGrowth expects that the peer's memory never exceeded its value before by more than most
+// expectGrowth expects that the peer's memory never exceeded the value before the attack by more than most
 // bytes.
 func (p *peerProcess) expectGrowth(t *testing.T, before, most int) {
 	t.Helper()
 	grown := peakOf(t, p) - before
 	t.Logf("%d MiB before, %d MiB more at the most", before>>20, grown>>20)
 	if grown > most {
-		t.Errorf("its memory grew by %d MiB, want at most %d", grown>>20, most>>20)
+		t.Errorf("the memory of the peer grew by %d MiB, want at most %d", grown>>20, most>>20)
 	}
 }
 
@@ -128,8 +128,8 @@ func TestHostilePeer(t *testing.T) {
 	t.Parallel()
 	s := startAttack(t, loopback)
 	key := newKey(t)
-	enemy := vandal(t, key)
-	ctx, cancel := context.WithTimeout(t.Context(), vandalism)
+	enemy := attacker(t, key)
+	ctx, cancel := context.WithTimeout(t.Context(), longestAttack)
 	defer cancel()
 	if err := enemy.Connect(ctx, s.at); err != nil {
 		t.Fatal(err)
@@ -149,21 +149,21 @@ func TestHostilePeer(t *testing.T) {
 	var all, slow sync.WaitGroup
 	t.Cleanup(slow.Wait) // ends when the test's context has ended
 	for _, p := range protocols {
-		beSlow(t.Context(), enemy, s.at.ID, p, &slow)
+		sendSlowly(t.Context(), enemy, s.at.ID, p, &slow)
 	}
 	for _, p := range protocols {
-		all.Go(func() { beRude(ctx, enemy, s.at.ID, p) })
+		all.Go(func() { sendGarbage(ctx, enemy, s.at.ID, p) })
 	}
 	worst := s.victim.worstUntil(&all)
 	if worst.Use.Streams < s.idle.Use.Streams+100 {
-		t.Errorf("uses %+v at most while very many streams are left", worst.Use)
+		t.Errorf("the peer used %+v with very many abandoned streams", worst.Use)
 	}
-	t.Logf("vandalism in %d protocols took %v", len(protocols), time.Since(start))
-	s.expectFewOfOne(t, append(vandals(t, key), enemy))
+	t.Logf("the attack in %d protocols took %v", len(protocols), time.Since(start))
+	s.expectFewOfOne(t, append(attackers(t, key), enemy))
 	eventually(t, "the log", logged(s.victim, enemy.ID().String()))
 	lines := strings.Count(s.victim.log.String(), enemy.ID().String())
-	if t.Logf("it is named in %d lines", lines); lines > 50 {
-		t.Error("that is a flood")
+	if t.Logf("the attacker is named in %d lines", lines); lines > 50 {
+		t.Error("want at most 50 lines")
 	}
 	s.expectService(t, loopback)
 	s.victim.expectGrowth(t, s.memory, 96<<20)
@@ -194,18 +194,18 @@ func (s attackedPeer) connectSilently(t *testing.T) (silent []net.Conn) {
 		}
 	}
 	if len(silent) == 0 {
-		t.Fatalf("%v: no address of TCP", s.at)
+		t.Fatalf("%v: no TCP address", s.at)
 	}
 	return silent
 }
 
-// slowly is the number of streams of each protocol on which a vandal sends slowly. It is more than
+// slowly is the number of streams of each protocol on which an attacker sends slowly. It exceeds the number that
 // may be left in the end.
 const slowly = 24
 
-// beSlow sends the beginning of a message on some streams, one byte at a time, until the victim
-// cuts it off or ctx ends.
-func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID, all *sync.WaitGroup) {
+// sendSlowly sends the beginning of a message on some streams, one byte at a time, until the victim resets them
+// or ctx ends.
+func sendSlowly(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID, all *sync.WaitGroup) {
 	for range slowly {
 		s, err := h.NewStream(ctx, to, p)
 		if err != nil {
@@ -226,9 +226,9 @@ func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID, all 
 	}
 }
 
-// beRude sends garbage in a protocol, and abandons a thousand streams half-way. It ignores all
+// sendGarbage sends garbage in a protocol, and abandons a thousand streams half-way. It ignores all
 // errors.
-func beRude(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
+func sendGarbage(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
 	for _, b := range garbage {
 		for range 16 {
 			s, err := h.NewStream(ctx, to, p)
@@ -269,7 +269,7 @@ func TestHostileCrowd(t *testing.T) {
 	all.SetLimit(8) // for machines with two processors
 	enemies := make([]host.Host, crowd)
 	for i := range enemies {
-		enemies[i] = vandal(t, newKey(t), origins[1+i%homes].option())
+		enemies[i] = attacker(t, newKey(t), origins[1+i%homes].option())
 		all.Go(func() error { return leaveStreams(ctx, enemies[i], s.at) })
 	}
 	if err := all.Wait(); err != nil {
@@ -277,9 +277,9 @@ func TestHostileCrowd(t *testing.T) {
 	}
 	worst, err := s.victim.status()
 	if err != nil || worst.Use.Streams < crowd {
-		t.Errorf("uses %+v while the crowd is there: %v", worst.Use, err)
+		t.Errorf("the peer uses %+v during the attack: %v", worst.Use, err)
 	}
-	s.expectFewOfOne(t, vandals(t, newKey(t), origins[0].option()))
+	s.expectFewOfOne(t, attackers(t, newKey(t), origins[0].option()))
 	s.expectFewFromOne(t, origins[0])
 	s.expectService(t, machines[2])
 	s.victim.expectGrowth(t, s.memory, 256<<20)
@@ -296,11 +296,11 @@ const (
 	connsOfAddress = 64
 )
 
-// vandals returns hosts of one identity, half as many again as may be connected.
-func vandals(t *testing.T, key crypto.PrivKey, options ...libp2p.Option) (all []host.Host) {
+// attackers returns hosts of one identity, half as many again as may be connected.
+func attackers(t *testing.T, key crypto.PrivKey, options ...libp2p.Option) (all []host.Host) {
 	t.Helper()
 	for range connsOfPeer * 3 / 2 {
-		all = append(all, vandal(t, key, options...))
+		all = append(all, attacker(t, key, options...))
 	}
 	return all
 }
@@ -318,7 +318,7 @@ func (s attackedPeer) expectFewOfOne(t *testing.T, hosts []host.Host) {
 			there += len(h.Network().ConnsToPeer(s.at.ID))
 		}
 		if there != connsOfPeer {
-			return fmt.Errorf("%d are there, want %d", there, connsOfPeer)
+			return fmt.Errorf("%d are connected, want %d", there, connsOfPeer)
 		}
 		return nil
 	})
@@ -374,8 +374,8 @@ func leaveStreams(ctx context.Context, h host.Host, to p2ppeer.AddrInfo) error {
 	return err
 }
 
-// vandalism is the longest duration of an attack: the victim may slow it down.
-const vandalism = 10 * time.Second
+// longestAttack is the longest duration of an attack, which the victim may slow down.
+const longestAttack = 10 * time.Second
 
 // memoryOf returns the resident memory of a p2pboot, in bytes, and peakOf the maximum so far.
 func memoryOf(t *testing.T, p *peerProcess) int { return p.memory(t, "VmRSS:") }

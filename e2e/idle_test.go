@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-var idleFor = flag.Duration("idle.for", 4*time.Second, "how long idle peers are watched, before a job and after it")
+var idleFor = flag.Duration("idle.for", 4*time.Second, "watch idle peers for this `DURATION`, before a job and after it")
 
 // Limits of an idle peer, whether it has run a job or not: memory in MiB, and processor time in
 // percent of one processor. They are many times the usual values on any machine, to detect a peer
@@ -29,7 +28,7 @@ const (
 // has run on all of them and afterwards.
 func TestIdlePeerIsSmall(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		skip.Lacks(t, "Linux, which tells")
+		skip.Lacks(t, "Linux, which reports a process's memory")
 	}
 	t.Parallel()
 	supernode := boot(t, "--slots", "1")
@@ -42,7 +41,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 		var memory []int // in MiB
 		before := make([]time.Duration, len(peers))
 		for i, p := range peers {
-			before[i] = p.processorTime()
+			before[i] = processorTimeOf(t, p.cmd.Process.Pid)
 		}
 		began := time.Now()
 		for each := time.NewTicker(max(time.Second, *idleFor/60)); time.Since(began) < *idleFor; {
@@ -53,7 +52,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 		}
 		var shares []float64 // percent of one processor
 		for i, p := range peers {
-			shares = append(shares, 100*float64(p.processorTime()-before[i])/float64(time.Since(began)))
+			shares = append(shares, 100*float64(processorTimeOf(t, p.cmd.Process.Pid)-before[i])/float64(time.Since(began)))
 		}
 		slices.Sort(memory)
 		slices.Sort(shares)
@@ -83,16 +82,4 @@ func (p *peerProcess) resident() int {
 	var kib int
 	fmt.Sscan(string(rest), &kib)
 	return kib >> 10
-}
-
-// processorTime returns the processor time of p2pboot.
-func (p *peerProcess) processorTime() (sum time.Duration) {
-	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > 12 {
-		for _, f := range fields[11:13] { // user and system time
-			ticks, _ := strconv.Atoi(string(f))
-			sum += time.Duration(ticks) * 10 * time.Millisecond
-		}
-	}
-	return sum
 }

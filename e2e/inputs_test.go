@@ -20,17 +20,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// A listed is the content of an input list: a directory, and two files on a server, one of them
+// An inputList is the content of an input list: a directory, and two files on a server, one of them
 // with its digest.
-type listed struct {
+type inputList struct {
 	list   string
 	counts map[string]int // of all words
 	asked  atomic.Int32   // number of requests to the server for contents
 }
 
-func writeListed(t *testing.T) *listed {
+func writeInputList(t *testing.T) *inputList {
 	t.Helper()
-	l := &listed{counts: map[string]int{"alpha": 1, "beta": 2, "gamma": 3, "delta": 4}}
+	l := &inputList{counts: map[string]int{"alpha": 1, "beta": 2, "gamma": 3, "delta": 4}}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", `"one"`)
 		if r.Header.Get("If-None-Match") == `"one"` {
@@ -64,7 +64,7 @@ func writeListed(t *testing.T) *listed {
 // files asks the server only whether they have changed.
 func TestListsOfFoldersAndURLs(t *testing.T) {
 	t.Parallel()
-	l := writeListed(t)
+	l := writeInputList(t)
 	own := boot(t, "--slots", "2")
 	for range 2 {
 		j := submit(t, own.home, "-n", "2", "-l", l.list, filepath.Join(bin, "wordcount"), "-all")
@@ -81,7 +81,7 @@ func TestListsOfFoldersAndURLs(t *testing.T) {
 // TestT1DownloadWithAWrongDigest expects that a job with a wrong download does not run.
 func TestT1DownloadWithAWrongDigest(t *testing.T) {
 	t.Parallel()
-	l := writeListed(t)
+	l := writeInputList(t)
 	list, err := os.ReadFile(l.list)
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func cacheOf(t *testing.T, home string, args ...string) (c cache) {
 // peer runs.
 func TestT4CacheIsShownAndTrimmed(t *testing.T) {
 	t.Parallel()
-	l := writeListed(t)
+	l := writeInputList(t)
 	own := boot(t, "--slots", "2")
 	if j := submit(t, own.home, "-n", "1", "-l", l.list, filepath.Join(bin, "wordcount"), "-all"); j.wait() != 0 {
 		t.Fatalf("exit status %d", j.status)
@@ -215,7 +215,7 @@ func TestT2DownloadSurvivesAKill(t *testing.T) {
 	if c := cacheOf(t, home); partialBytes(home) != int64(half) || !slices.ContainsFunc(c.Contents, func(e content) bool {
 		return !e.Complete && e.Bytes == int64(half) && e.URL != ""
 	}) {
-		t.Errorf("the kill has left %+v, want %d bytes in part", c, half)
+		t.Errorf("after the kill, the cache contains %+v, want a partial file of %d bytes", c, half)
 	}
 	bootAt(t, home, "--slots", "1")
 	j := submit(t, home, args...)

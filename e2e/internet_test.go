@@ -75,7 +75,7 @@ func (i *internet) plug(ns netns, name, addr string) (port int) {
 	return i.ports - 1
 }
 
-// public makes a machine with a public address that others can reach.
+// public creates a machine with a public address that others can reach.
 func (i *internet) public() *machine {
 	i.t.Helper()
 	ns := newNetns(i.t)
@@ -112,7 +112,7 @@ const (
 	oneWay = "a firewall"
 )
 
-// outdoors makes a home without a router, with one machine: public or oneWay.
+// outdoors creates a home without a router, with one machine that is public or oneWay.
 func (i *internet) outdoors(kind string) *home {
 	i.t.Helper()
 	m := i.public()
@@ -136,7 +136,7 @@ type home struct {
 	mapped  []natpmp.Mapping
 }
 
-// home makes a home with a number of machines. Its router forwards replies to packets from inside,
+// home creates a home with a number of machines. Its router forwards replies to packets from inside,
 // and silently drops all others.
 func (i *internet) home(kind string, machines int) *home {
 	i.t.Helper()
@@ -188,7 +188,7 @@ func (h *home) machine(n int) *machine {
 	return m
 }
 
-// block makes the router drop packets to another home, or stops that.
+// block makes the router drop packets to another home if yes is true, and forward them otherwise.
 func (h *home) block(other *home, yes bool) {
 	h.t.Helper()
 	what := "delete"
@@ -206,7 +206,7 @@ func (h *home) mapByPMP() {
 		conn, err = new(net.ListenConfig).ListenPacket(context.Background(), "udp4", net.JoinHostPort(self, strconv.Itoa(natpmp.Port)))
 		return err
 	})
-	h.serve(func() { natpmp.Serve(conn, netip.MustParseAddr(h.addr), h.lead) }, conn)
+	h.serve(func() { natpmp.Serve(conn, netip.MustParseAddr(h.addr), h.mapPort) }, conn)
 }
 
 // mapByUPnP makes the router map ports for its machines by UPnP.
@@ -226,7 +226,7 @@ func (h *home) mapByUPnP() {
 		return err
 	})
 	h.serve(func() { igd.Announce(searches, "http://"+control.Addr().String()+"/root.xml") }, searches)
-	server := &http.Server{Handler: igd.Handler(netip.MustParseAddr(h.addr), h.lead), ReadHeaderTimeout: limit}
+	server := &http.Server{Handler: igd.Handler(netip.MustParseAddr(h.addr), h.mapPort), ReadHeaderTimeout: limit}
 	h.serve(func() { server.Serve(control) }, server)
 }
 
@@ -248,9 +248,9 @@ func (h *home) serve(run func(), socket io.Closer) {
 	})
 }
 
-// lead maps a port of the router to one of a machine. A mapping without a lifetime removes the
+// mapPort maps a port of the router to a port of a machine. A mapping without a lifetime removes the
 // mapping of either port.
-func (h *home) lead(m natpmp.Mapping) error {
+func (h *home) mapPort(m natpmp.Mapping) error {
 	h.mapping.Lock()
 	defer h.mapping.Unlock()
 	h.mapped = slices.DeleteFunc(h.mapped, func(old natpmp.Mapping) bool {
@@ -266,8 +266,8 @@ func (h *home) lead(m natpmp.Mapping) error {
 	return h.router.do(func() error { return exec.Command("nft", rules).Run() })
 }
 
-// leads returns the port mappings to machines.
-func (h *home) leads() []natpmp.Mapping {
+// mappings returns the port mappings to machines.
+func (h *home) mappings() []natpmp.Mapping {
 	h.mapping.Lock()
 	defer h.mapping.Unlock()
 	return slices.Clone(h.mapped)
@@ -282,10 +282,10 @@ func (h *home) rates(up, down int) {
 }
 
 // distance sets delay and loss between a port and all others, in both directions.
-func (i *internet) distance(port int, way ether.Way) {
+func (i *internet) distance(port int, link ether.Link) {
 	for other := range i.ports {
-		i.network.Set(port, other, way)
-		i.network.Set(other, port, way)
+		i.network.Set(port, other, link)
+		i.network.Set(other, port, link)
 	}
 }
 

@@ -12,21 +12,27 @@ import (
 	"time"
 )
 
-// lanGrid boots a peer on each machine but the first. The first runs a supernode until all peers
-// have been introduced.
-func lanGrid(t *testing.T, machines []*machine, args ...string) []*peerProcess {
+// gridOn boots a peer on each machine but the first. The first runs a supernode, which is killed once all
+// peers have been introduced.
+func gridOn(t *testing.T, machines []*machine, args func(i int) []string) []*peerProcess {
 	t.Helper()
 	supernode := machines[0].startPeer(t, t.TempDir(), "--slots", "0")
 	supernode.awaitReady()
 	var peers []*peerProcess
-	for _, m := range machines[1:] {
-		peers = append(peers, m.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args...)...))
+	for i, m := range machines[1:] {
+		peers = append(peers, m.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args(i)...)...))
 	}
 	for _, p := range peers {
 		p.awaitReady()
 	}
 	supernode.kill()
 	return peers
+}
+
+// lanGrid boots a peer on each machine but the first, with one supernode, as grid does.
+func lanGrid(t *testing.T, machines []*machine, args ...string) []*peerProcess {
+	t.Helper()
+	return gridOn(t, machines, func(int) []string { return args })
 }
 
 // withoutMDNS disables mDNS on machines, for tests of their introduction.
@@ -43,7 +49,7 @@ func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int, option
 	return m.paced(t, supernode, steps, 50, 20*time.Millisecond, options...)
 }
 
-// paced is like steady, with a different pause in each step and a line after every every steps. A
+// paced is like steady, with a different pause in each step and a line after each group of every steps. A
 // step takes the same processor time whatever its pause, so a long job should have few steps with
 // long pauses.
 func (m *machine) paced(t *testing.T, supernode *peerProcess, steps, every int, pause time.Duration, options ...string) *job {
@@ -61,7 +67,7 @@ func expectSteady(t *testing.T, j *job, steps int) {
 	expectPaced(t, j, steps, 50)
 }
 
-// expectPaced expects the same of a job that prints a line after every every steps.
+// expectPaced expects the same of a job that prints a line after each group of every steps.
 func expectPaced(t *testing.T, j *job, steps, every int) {
 	t.Helper()
 	if s := j.wait(); s != 0 {
@@ -70,8 +76,8 @@ func expectPaced(t *testing.T, j *job, steps, every int) {
 	expectStepper(t, j, 3, steps, every)
 }
 
-// expectNobodyFailed checks p2prun's messages until its end for failed processes (V3).
-func expectNobodyFailed(t *testing.T, j *job) {
+// expectNoFailure expects that p2prun reports no failed process until it ends (V3).
+func expectNoFailure(t *testing.T, j *job) {
 	t.Helper()
 	for e := range j.events {
 		if e.Event == "view" && e.Text != "" {
@@ -99,7 +105,7 @@ func TestLANWithoutConfiguration(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			expectStepper(t, j, 3, 20, 10)
-			expectNobodyFailed(t, j)
+			expectNoFailure(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}
@@ -119,8 +125,8 @@ func TestLANLinkCutPermanently(t *testing.T) {
 	cut := time.Now()
 	e := j.waitFor("the new view", func(e event) bool { return e.Event == "view" })
 	t.Logf("new view %v after the cut", e.Time.Sub(cut))
-	eventually(t, "peer that is away", away.idle)
-	t.Logf("the peer that is away has all slots back %v after the cut", time.Since(cut))
+	eventually(t, "the unplugged peer", away.idle)
+	t.Logf("the unplugged peer has all slots back %v after the cut", time.Since(cut))
 	expectSteady(t, j, 300)
 	expectNothingLeft(t, peers)
 }
@@ -141,7 +147,7 @@ func TestLANManyPeersBehindOneAddress(t *testing.T) {
 		t.Fatalf("exit status %d", s)
 	}
 	expectStepper(t, j, 5, 50, 10)
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, peers)
 }
 
@@ -170,8 +176,8 @@ func TestV3LANSlowLink(t *testing.T) {
 	if s := long.wait(); s != 130 {
 		t.Errorf("the other job ended with %d, want 130", s)
 	}
-	expectNobodyFailed(t, j)
-	expectNobodyFailed(t, long)
+	expectNoFailure(t, j)
+	expectNoFailure(t, long)
 	expectNothingLeft(t, peers)
 }
 
@@ -196,7 +202,7 @@ func TestV3LANPacketLoss(t *testing.T) {
 	j := machines[0].steady(t, peers[1], 400)
 	expectSteady(t, j, 400)
 	t.Logf("the job took %v", time.Since(start))
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, peers)
 }
 
@@ -212,6 +218,6 @@ func TestV3LANLinkCutForASecond(t *testing.T) {
 	time.Sleep(time.Second) // the time under test
 	away.heal()
 	expectSteady(t, j, 250)
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, peers)
 }

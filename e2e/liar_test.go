@@ -28,7 +28,7 @@ var edits = []struct{ file, text, by string }{
 	},
 }
 
-// liar builds a lying p2pboot, once for all tests. The file named by LIE contains its present lie.
+// liar builds a lying p2pboot, once for all tests. The file named by LIE contains its current lie.
 var liar = sync.OnceValues(func() (string, error) {
 	dir, err := filepath.Abs("../peer/launch")
 	if err != nil {
@@ -136,7 +136,7 @@ func expectPlanned(t *testing.T, p, supernode *peerProcess, replicas int) {
 				}
 			}
 		}
-		return errors.New("it is not in the plan")
+		return errors.New("the peer is not in the plan")
 	})
 }
 

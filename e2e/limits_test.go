@@ -10,20 +10,27 @@ import (
 // glutton allocates up to a gibibyte of memory, until it is killed.
 const glutton = "#!/bin/sh\nhead -c 1G /dev/zero | tail -n 1 > /dev/null\n"
 
-// TestO1ExceededLimitIsReported makes both replicas of a rank exceed the owners' memory limit.
-// p2prun must report that, the rank must get no new replica, and nothing may be left.
+// TestO1ExceededLimitIsReported makes both replicas of a rank exceed the owners' memory limit. The rank must
+// get no new replica.
 func TestO1ExceededLimitIsReported(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "1", "--slot-limits", "memory=64MiB,processes=64")
-	program := filepath.Join(t.TempDir(), "glutton")
-	if err := os.WriteFile(program, []byte(glutton), 0o700); err != nil {
+	expectExceeded(t, peers, "glutton", glutton, "64 MiB memory", "memory", "-r", "2")
+}
+
+// expectExceeded runs a program that exceeds a limit. It expects that p2prun reports the excess, and that
+// nothing is left.
+func expectExceeded(t *testing.T, peers []*peerProcess, name, content, limit, kind string, options ...string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(program, []byte(content), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-r", "2", "-w", "30", program)
+	j := submit(t, t.TempDir(), append(options, "--supernode", peers[0].addr, "-n", "1", "-w", "30", program)...)
 	if s := j.wait(); s != 70 {
 		t.Errorf("ended with %d, want 70", s)
 	}
-	for _, want := range []string{"exceeded the limit of 64 MiB memory", `"limit":"memory"`} {
+	for _, want := range []string{"exceeded the limit of " + limit, `"limit":"` + kind + `"`} {
 		if !strings.Contains(j.stderr.String(), want) {
 			t.Errorf("p2prun did not print %q:\n%s", want, j.stderr)
 		}
@@ -37,24 +44,11 @@ const spinner = "\x00asm\x01\x00\x00\x00" +
 	"\x03\x02\x01\x00\x08\x01\x00" + // there is one function, which is the start function
 	"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // it loops
 
-// TestO1LimitExceededByAModuleIsReported does the same with a module.
+// TestO1LimitExceededByAModuleIsReported runs a module that exceeds the owner's time limit.
 func TestO1LimitExceededByAModuleIsReported(t *testing.T) {
 	t.Parallel()
 	p := boot(t, "--slots", "1", "--slot-limits", "time=2s")
-	module := filepath.Join(t.TempDir(), "spinner.wasm")
-	if err := os.WriteFile(module, []byte(spinner), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "1", "-w", "30", module)
-	if s := j.wait(); s != 70 {
-		t.Errorf("ended with %d, want 70", s)
-	}
-	for _, want := range []string{"exceeded the limit of 2s time", `"limit":"time"`} {
-		if !strings.Contains(j.stderr.String(), want) {
-			t.Errorf("p2prun did not print %q:\n%s", want, j.stderr)
-		}
-	}
-	expectNothingLeft(t, []*peerProcess{p})
+	expectExceeded(t, []*peerProcess{p}, "spinner.wasm", spinner, "2s time", "time")
 }
 
 // TestS4GroupsAreRemovedWhenThePeerIsKilled checks that the supervisors remove the groups of a killed peer.

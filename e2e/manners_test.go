@@ -27,14 +27,14 @@ func TestManners(t *testing.T) {
 		"lines of 5 MB": {"init long=5000000 finalize", 0, "", func(out string) bool {
 			return sameLines(out, strings.Repeat("a", 4999999), strings.Repeat("b", 4999999))
 		}},
-		"bytes that are no text": {"init only=0 binary=3000000 finalize", 0, "", func(out string) bool {
+		"bytes that are not text": {"init only=0 binary=3000000 finalize", 0, "", func(out string) bool {
 			return sha256.Sum256([]byte(out)) == sha256.Sum256(noise(3000000))
 		}},
 		"closes its output":                 {"init say=hello close barrier finalize", 0, "", func(out string) bool { return sameLines(out, "rank 0 says hello", "rank 1 says hello") }},
 		"leaves children with the pipes":    {"init say=hello orphans=2 finalize", 0, "", func(out string) bool { return sameLines(out, "rank 0 says hello", "rank 1 says hello") }},
 		"the same without Init":             {"only=0 say=hello orphans=2", 0, "never called mpj.Init", nil},
 		"no newline at the end":             {"init tail=x sleep=300ms tail=y finalize", 0, "", is("xy\nxy")},
-		"lives on after Finalize":           {"init stderr=hello finalize sleep=1s say=bye", 0, "hello", func(out string) bool { return sameLines(out, "rank 0 says bye", "rank 1 says bye") }},
+		"keeps running after Finalize":      {"init stderr=hello finalize sleep=1s say=bye", 0, "hello", func(out string) bool { return sameLines(out, "rank 0 says bye", "rank 1 says bye") }},
 		"finalizes twice":                   {"init finalize finalize", 0, "", is("")},
 		"ends without Finalize":             {"init only=1 exit=0 barrier finalize", 70, "rank 1 lost all its replicas: replica 0 ended without calling Finalize", is("")},
 		"fails in the middle":               {"init only=1 exit=4 barrier finalize", 4, "rank 1 exited with status 4", is("")},

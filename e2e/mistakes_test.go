@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// TestMistakes makes each user error once. It checks the exit status and the message of one clear
+// TestMistakes makes each user error once. It checks the exit status, and that the message is one clear
 // sentence. Nothing may be left behind or printed on standard output.
 func TestMistakes(t *testing.T) {
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestMistakes(t *testing.T) {
 		says   string
 	}{
 		{"unknown program", []string{"-n", "1", "/nonexistent/program"}, 64, "/nonexistent/program"},
-		{"program that is none", []string{"-n", "1", notProgram}, 64, notProgram},
+		{"file that is not a program", []string{"-n", "1", notProgram}, 64, notProgram},
 		{"no program", []string{"-n", "1"}, 64, "PROGRAM"},
 		{"unreadable file in the list", []string{"-n", "1", "-l", badList, stepper}, 64, "/nonexistent/input.txt"},
 		{"unreadable list", []string{"-n", "1", "-l", "/nonexistent/list", stepper}, 64, "/nonexistent/list"},
@@ -60,8 +60,8 @@ func TestMistakes(t *testing.T) {
 		{"aborts", []string{"-n", "2", stepper, "-abort", "7"}, 7, "stepper aborts"},
 		{"never calls Init", []string{"-n", "2", "true"}, 0, "never called mpj.Init"},
 		{"missing output files", []string{"-n", "2", "-o", "*.png", stepper, "-steps", "10"}, 0, "matches -o *.png"},
-		{"loops for ever", []string{"-n", "2", "--timeout", "3s", stepper, "-steps", "1000000000", "-every", "1000000000"}, 75, "--timeout"},
-		{"loops for ever without Init", []string{"-n", "2", "--timeout", "3s", "sleep", "100000"}, 75, "--timeout"},
+		{"loops forever", []string{"-n", "2", "--timeout", "3s", stepper, "-steps", "1000000000", "-every", "1000000000"}, 75, "--timeout"},
+		{"loops forever without Init", []string{"-n", "2", "--timeout", "3s", "sleep", "100000"}, 75, "--timeout"},
 		{"Go package that does not compile", []string{"-n", "1", badPackage(t)}, 64, "undefined"},
 		{"wasm", []string{"-n", "1", file("x.wasm", "\x00asm")}, 64, "wasm"},
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	natRounds = flag.Int("nat.rounds", 1, "rounds in which peers behind routers of all kinds meet")
-	natOut    = flag.String("nat.out", "", "file with the section nat:kinds for the table of TestNATAllKinds, docs/networking.md")
+	natRounds = flag.Int("nat.rounds", 1, "connect peers behind routers of all kinds in `N` rounds")
+	natOut    = flag.String("nat.out", "", "write the table of TestNATAllKinds into the section nat:kinds of `FILE`, such as docs/networking.md")
 )
 
 // A meeting is the best connection of two peers, with the time since all were started.
@@ -89,7 +89,7 @@ func meetAll(t *testing.T) map[string][]meeting {
 var natFound = map[string][2]string{
 	cone:      {"ok", "the router keeps the port of"},
 	symmetric: {"warning", "(symmetric)"},
-	public:    {"ok", ""}, // unknown until it has dialled a peer, and not needed
+	public:    {"ok", ""}, // unknown until the peer has dialled another one, and not needed
 	oneWay:    {"ok", "none"},
 }
 
@@ -129,7 +129,7 @@ func (m *meeting) note(c connection, now time.Duration) {
 	}
 }
 
-// bestWays returns the best ways for two kinds of routers. Both direct and punched connections may
+// bestWays returns the best kinds of connections for two kinds of routers. Both direct and punched connections may
 // be possible. A port may be mapped after a hole was punched, and a hole also results when both
 // peers happen to dial each other.
 func bestWays(a, b string) []string {
@@ -153,7 +153,7 @@ func kindsOf(a, b *home) string {
 
 // meetingRows returns table rows of the meetings by kind, with median, minimum and maximum.
 func meetingRows(met map[string][]meeting) [][]string {
-	rows := [][]string{{"the two peers are behind", "pairs", "direct", "punched", "relayed", "round trip, ms", "there after, s"}}
+	rows := [][]string{{"the two peers are behind", "pairs", "direct", "punched", "relayed", "round trip, ms", "connected after, s"}}
 	for _, kinds := range slices.Sorted(maps.Keys(met)) {
 		ways := make(map[string]int)
 		var rtts, afters []float64

@@ -32,7 +32,7 @@ func (i *internet) natGrid(homes ...*home) *natGrid {
 	g := &natGrid{homeOf: make(map[string]*home)}
 	public := []*machine{i.public(), i.public()}
 	for _, h := range homes {
-		i.distance(h.port, ether.Way{Delay: 10 * time.Millisecond})
+		i.distance(h.port, ether.Link{Delay: 10 * time.Millisecond})
 	}
 	for n, m := range public {
 		p := m.startPeer(i.t, i.t.TempDir(), g.introduced("--slots", "0")...)
@@ -133,7 +133,7 @@ func TestNATThreeHomes(t *testing.T) {
 		if s := ep.wait(); s != 0 || !strings.Contains(ep.stdout.String(), "Verification = SUCCESSFUL") {
 			t.Fatalf("ep: exit status %d", s)
 		}
-		expectNobodyFailed(t, ep)
+		expectNoFailure(t, ep)
 	}
 	if !punched {
 		t.Error("some pairs that could be hole-punched are not")
@@ -172,7 +172,7 @@ func (g *natGrid) relayInUse(t *testing.T, pairs []pair) *peerProcess {
 	}
 	most := slices.Index(uses, slices.Max(uses))
 	if uses[most] == 0 {
-		t.Fatalf("nothing goes through a relay: %+v", pairs)
+		t.Fatalf("no route uses a relay: %+v", pairs)
 	}
 	t.Logf("relays are used by %d pairs", uses)
 	return g.relays[most]
@@ -197,12 +197,12 @@ func TestNATLectureRoom(t *testing.T) {
 	}
 	t.Logf("done after %v", time.Since(start))
 	expectStepper(t, j, 15, 50, 10)
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, g.peers)
 	t.Logf("nothing is left after %v", time.Since(start))
 }
 
-// awaitWay waits until a peer is connected to another in one of these ways.
+// awaitWay waits until a peer is connected to another by one of these kinds of connections.
 func (p *peerProcess) awaitWay(to *peerProcess, ways ...string) {
 	p.t.Helper()
 	p.awaitConnection(to, func(c connection) bool { return slices.Contains(ways, c.Way) })
@@ -253,12 +253,12 @@ func TestNATRouterMapsPorts(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			expectStepper(t, j, 2, 50, 10)
-			expectNobodyFailed(t, j)
-			if len(homes[0].leads()) == 0 {
+			expectNoFailure(t, j)
+			if len(homes[0].mappings()) == 0 {
 				t.Error("no port is mapped")
 			}
-			if g.peers[0].halt(); len(homes[0].leads()) != 0 {
-				t.Errorf("the peer has left %v behind", homes[0].leads())
+			if g.peers[0].halt(); len(homes[0].mappings()) != 0 {
+				t.Errorf("the peer has left the mappings %v behind", homes[0].mappings())
 			}
 		})
 	}
@@ -315,7 +315,7 @@ func TestNATSlowAndLossy(t *testing.T) {
 	walled.oneWay(t)
 	near, far := i.home(cone, 1), i.home(cone, 2)
 	g := i.natGrid(near, far)
-	i.distance(far.port, ether.Way{Delay: 75 * time.Millisecond, Loss: 0.01})
+	i.distance(far.port, ether.Link{Delay: 75 * time.Millisecond, Loss: 0.01})
 	far.rates(2, 20)
 	behind := walled.startPeer(t, t.TempDir(), g.introduced("--slots", "1")...)
 	behind.awaitReady()
@@ -325,7 +325,7 @@ func TestNATSlowAndLossy(t *testing.T) {
 		t.Fatalf("exit status %d", s)
 	}
 	expectStepper(t, j, 2, 50, 10)
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	g.peers[0].awaitWay(behind, "punched", "direct")
 	g.peers[1].awaitWay(behind, "punched", "direct")
 	g.relays[0].awaitWay(behind, "direct")

@@ -86,7 +86,7 @@ func (c *chronicle) failureNotice(p nemesis.Process) string {
 			return c.notes[i]
 		}
 	}
-	return "nothing is said of it"
+	return "no message"
 }
 
 func (c *chronicle) failure(p nemesis.Process) (nemesis.Failure, bool) {
@@ -119,8 +119,8 @@ func (c *chronicle) state() (kept, over bool) {
 	return c.kept, c.over
 }
 
-// TestChronicleRecordsFailures also adds processes to a view, and ends like a job whose
-// processes are all told to end.
+// TestChronicleRecordsFailures records the failures in a job that adds processes to its view. At the end of the
+// job, all processes are ordered to end.
 func TestChronicleRecordsFailures(t *testing.T) {
 	t.Parallel()
 	c := newChronicle(time.Now())
@@ -153,7 +153,7 @@ func TestChronicleRecordsFailures(t *testing.T) {
 	killed, second := nemesis.Process{Rank: 1, Replica: 0}, nemesis.Process{Rank: 0, Replica: 1}
 	want := []nemesis.Failure{
 		{Process: killed, At: time.Second, Why: "view, at 1s: rank 1 replica 0 was killed"},
-		{Process: second, At: 4 * time.Second, Why: "nothing is said of it"},
+		{Process: second, At: 4 * time.Second, Why: "no message"},
 	}
 	if !slices.Equal(c.failures, want) {
 		t.Errorf("failures %v, want %v", c.failures, want)
@@ -165,7 +165,7 @@ func TestChronicleRecordsFailures(t *testing.T) {
 		t.Errorf("both failed by %v, %v", at, ok)
 	}
 	if _, ok := c.failedBy([]nemesis.Process{killed, {Rank: 1, Replica: 2}}); ok {
-		t.Error("one that was failed when the job was over counts")
+		t.Error("a process that was failed after the end of the job counts")
 	}
 }
 

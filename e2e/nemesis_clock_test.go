@@ -27,7 +27,7 @@ func (m *machine) stepClock(t *testing.T, by time.Duration) (mend func(), ok boo
 		t.Fatal(err)
 	}
 	return func() {
-		if err := os.Remove(m.clock); err != nil && !errors.Is(err, fs.ErrNotExist) { // there may be two steps at once
+		if err := os.Remove(m.clock); err != nil && !errors.Is(err, fs.ErrNotExist) { // two steps may overlap
 			t.Error(err)
 		}
 	}, true
@@ -63,6 +63,6 @@ func TestClocksCanBeStepped(t *testing.T) {
 	}
 	mend()
 	if off := date().Abs(); off > limit {
-		t.Errorf("mended, the clock is wrong by %v", off)
+		t.Errorf("after the correction, the clock is off by %v", off)
 	}
 }

@@ -42,7 +42,7 @@ func fill(t *testing.T, home string) (clear func(), ok bool) {
 	if unix.Stat(home, &disk) != nil || unix.Stat(filepath.Dir(home), &parent) != nil || disk.Dev == parent.Dev {
 		return nil, false
 	}
-	f, err := os.CreateTemp(home, "p2pmpi-e2e-ballast-*") // it may be filled twice at a time
+	f, err := os.CreateTemp(home, "p2pmpi-e2e-ballast-*") // two strikes may fill the disk at the same time
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,10 +31,10 @@ func (b *battle) judge() {
 	e.Answer = b.program.right(b.printed(), b.jobs[0].cmd.Dir)
 	verdict := e.Judge()
 	if verdict.Wrong() {
-		b.fail(verdict, "exit status %d; ranks that may have been lost: %v; its answer: %v", e.Status, e.Exposed, e.Answer)
+		b.fail(verdict, "exit status %d; ranks that may have been lost: %v; error in the answer: %v", e.Status, e.Exposed, e.Answer)
 	}
 	if all := b.unprovoked(); e.Watched() && len(all) > 0 {
-		b.fail(nemesis.LiveFailed, "nothing was done by then to %v", all)
+		b.fail(nemesis.LiveFailed, "failed without a fault: %v", all)
 	}
 	b.tally.outcomes[verdict]++
 }

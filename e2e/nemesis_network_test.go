@@ -6,7 +6,7 @@ import (
 )
 
 // A disturbance returns the fate of frames from one machine to another.
-type disturbance func(from, to int) ether.Way
+type disturbance func(from, to int) ether.Link
 
 // disturb applies a disturbance to the network, in addition to others, until mend is called.
 func (f *field) disturb(d disturbance) (mend func()) {
@@ -24,14 +24,14 @@ func (f *field) disturb(d disturbance) (mend func()) {
 func (f *field) apply() {
 	for from := range f.machines {
 		for to := range f.machines {
-			var sum ether.Way
+			var sum ether.Link
 			for _, d := range f.disturbances {
-				way := d(from, to)
-				sum.Cut = sum.Cut || way.Cut
-				sum.Loss = max(sum.Loss, way.Loss)
-				sum.Late = max(sum.Late, way.Late)
-				sum.By = max(sum.By, way.By)
-				sum.Delay += way.Delay
+				link := d(from, to)
+				sum.Cut = sum.Cut || link.Cut
+				sum.Loss = max(sum.Loss, link.Loss)
+				sum.Late = max(sum.Late, link.Late)
+				sum.By = max(sum.By, link.By)
+				sum.Delay += link.Delay
 			}
 			f.network.Set(from, to, sum)
 		}
@@ -41,27 +41,27 @@ func (f *field) apply() {
 // disturbance returns the disturbance of a strike.
 func (b *battle) disturbance(s nemesis.Strike) disturbance {
 	victim, other := b.machine(s.Victim), b.machine(s.Other)
-	cut := func(those bool) ether.Way { return ether.Way{Cut: those} }
+	cut := func(those bool) ether.Link { return ether.Link{Cut: those} }
 	switch s.Kind {
 	case nemesis.Blink, nemesis.Unplug:
-		return func(from, to int) ether.Way { return cut(from == victim || to == victim) }
+		return func(from, to int) ether.Link { return cut(from == victim || to == victim) }
 	case nemesis.BlinkSubmitter, nemesis.UnplugSubmitter:
-		return func(from, to int) ether.Way { return cut(from == 0 || to == 0) }
+		return func(from, to int) ether.Link { return cut(from == 0 || to == 0) }
 	case nemesis.Mute:
-		return func(from, _ int) ether.Way { return cut(from == victim) }
+		return func(from, _ int) ether.Link { return cut(from == victim) }
 	case nemesis.Deaf:
-		return func(_, to int) ether.Way { return cut(to == victim) }
+		return func(_, to int) ether.Link { return cut(to == victim) }
 	case nemesis.OneWay:
-		return func(from, to int) ether.Way { return cut(from == victim && to == other) }
+		return func(from, to int) ether.Link { return cut(from == victim && to == other) }
 	case nemesis.Split:
 		away := func(machine int) bool { return machine == victim || machine == other }
-		return func(from, to int) ether.Way { return cut(away(from) != away(to)) }
+		return func(from, to int) ether.Link { return cut(away(from) != away(to)) }
 	case nemesis.Loss:
-		return func(int, int) ether.Way { return ether.Way{Loss: s.Much} }
+		return func(int, int) ether.Link { return ether.Link{Loss: s.Much} }
 	case nemesis.Delay:
-		return func(int, int) ether.Way { return ether.Way{Delay: s.By} }
+		return func(int, int) ether.Link { return ether.Link{Delay: s.By} }
 	case nemesis.Late:
-		return func(int, int) ether.Way { return ether.Way{Late: s.Much, By: s.By} }
+		return func(int, int) ether.Link { return ether.Link{Late: s.Much, By: s.By} }
 	}
 	panic("not of the network: " + string(s.Kind))
 }

@@ -40,7 +40,7 @@ func program(j nemesis.Job) known {
 		style, size := pick(random, "recv", "probe", "iprobe", "test", "waitany", "mixed"), pick(random, "2", "100")
 		return known{
 			command: run("farm", "-tasks", fmt.Sprint(tasks), "-every", fmt.Sprint(every), "-work", "50us", "-style", style, "-size", size),
-			right:   func(out, _ string) error { return inItsOrder(out, j.N, tasks, every) },
+			right:   func(out, _ string) error { return inOrderOfArrival(out, j.N, tasks, every) },
 		}
 	case "heat":
 		return known{options: []string{"-o", "heat.png"}, command: run("heat", "-side", "95"), right: sameHeat}
@@ -53,7 +53,7 @@ func program(j nemesis.Job) known {
 			},
 		}
 	case "stepper":
-		save := pick(random, "0", "40") // steps between checkpoints; 0: none
+		save := pick(random, "0", "40") // steps between checkpoints, or 0 for none
 		return known{
 			command: run("stepper", "-steps", "300", "-every", "10", "-work", "1ms", "-pause", "10ms", "-save", save, "-state", "1"),
 			right:   func(out, _ string) error { return samePerRank(out, stepperOutput(j.N, 300, 10)) },
@@ -103,7 +103,7 @@ type heat struct {
 	picture []byte
 }
 
-// heatOf parses it. It keeps only the lines that do not depend on the number of ranks.
+// heatOf parses the result. It keeps only the lines that do not depend on the number of ranks.
 func heatOf(out, picture string) (heat, error) {
 	var h heat
 	for line := range strings.Lines(out) {
@@ -131,7 +131,6 @@ func sameHeat(out, dir string) error {
 	return nil
 }
 
-// joinLines returns the text of some lines.
 func joinLines(lines []string) string { return strings.Join(append(lines, ""), "\n") }
 
 // samePerRank compares the lines of each rank, in order.
@@ -165,9 +164,9 @@ func floodOutput(n, k int) []string {
 	return out
 }
 
-// inItsOrder checks the output of farm: everything follows from the order of arrival, which rank 0
+// inOrderOfArrival checks the output of farm: everything follows from the order of arrival, which rank 0
 // has printed too.
-func inItsOrder(out string, n, tasks, every int) error {
+func inOrderOfArrival(out string, n, tasks, every int) error {
 	var took []int
 	for line := range strings.Lines(out) {
 		if list, ok := strings.CutPrefix(line, "rank 0 took "); ok {
@@ -200,7 +199,7 @@ func TestWrongAnswersAreDetected(t *testing.T) {
 		out   []string
 		right func(out string) error
 	}{
-		"farm":    {farmed, func(out string) error { return inItsOrder(out, 3, len(took), 100) }},
+		"farm":    {farmed, func(out string) error { return inOrderOfArrival(out, 3, len(took), 100) }},
 		"traffic": {traffic.Output(1, 100, 20, 3, 1000), func(out string) error { return samePerRank(out, traffic.Output(1, 100, 20, 3, 1000)) }},
 		"flood":   {floodOutput(2, 100), func(out string) error { return samePerRank(out, floodOutput(2, 100)) }},
 		"ep":      {[]string{"Verification = SUCCESSFUL"}, func(out string) error { return verified(out, "") }},

@@ -35,7 +35,7 @@ func newTally() *tally {
 	}
 }
 
-// longRun is the duration after which TestNemesis should have seen everything.
+// longRun is the duration after which TestNemesis must have covered everything.
 const longRun = 10 * time.Minute
 
 // demand expects that a run has covered enough.
@@ -60,32 +60,32 @@ func (t *tally) took() time.Duration { return time.Since(t.begun).Round(time.Sec
 
 // String is the report, in Markdown.
 func (t *tally) String() string {
-	rows := [][]string{{"what", "how many"}, {"jobs", fmt.Sprint(sum(t.jobs))}}
+	rows := [][]string{{"item", "number"}, {"jobs", fmt.Sprint(sum(t.jobs))}}
 	for _, p := range nemesis.Programs {
 		rows = append(rows, []string{"– " + p, fmt.Sprint(t.jobs[p])})
 	}
 	for _, o := range slices.Sorted(maps.Keys(t.outcomes)) {
-		rows = append(rows, []string{"jobs that ended so: " + string(o), fmt.Sprint(t.outcomes[o])})
+		rows = append(rows, []string{"jobs with the verdict: " + string(o), fmt.Sprint(t.outcomes[o])})
 	}
 	rows = append(rows, []string{"faults", fmt.Sprint(sum(t.strikes))})
 	for _, s := range slices.Sorted(maps.Keys(t.strikes)) {
 		rows = append(rows, []string{"– " + s, fmt.Sprint(t.strikes[s])})
 	}
 	for _, l := range slices.Sorted(maps.Keys(t.lies)) {
-		rows = append(rows, []string{"jobs with a peer that lies: it " + l, fmt.Sprint(t.lies[l])})
+		rows = append(rows, []string{"jobs with a lying peer: " + l, fmt.Sprint(t.lies[l])})
 	}
 	for _, n := range slices.Sorted(maps.Keys(t.felled)) {
 		rows = append(rows, []string{fmt.Sprintf("peers killed with %d of the ranks on them", n), fmt.Sprint(t.felled[n])})
 	}
 	for _, s := range slices.Sorted(maps.Keys(t.woke)) {
-		rows = append(rows, []string{"woke after they were failed, while the job ran: " + s, fmt.Sprint(t.woke[s])})
+		rows = append(rows, []string{"resumed after they were failed, while the job ran: " + s, fmt.Sprint(t.woke[s])})
 	}
 	for _, s := range slices.Sorted(maps.Keys(t.undone)) {
 		rows = append(rows, []string{"planned, but not possible on this machine: " + s, fmt.Sprint(t.undone[s])})
 	}
 	rows = append(rows,
 		[]string{"planned, but the job had ended", fmt.Sprint(t.late)},
-		[]string{"planned, but more than the job has to survive", fmt.Sprint(t.spared)})
+		[]string{"planned, but more than the job must survive", fmt.Sprint(t.spared)})
 	for _, v := range nemesis.Wrongs {
 		rows = append(rows, []string{"**" + string(v) + "**", fmt.Sprint(t.wrongs[v])})
 	}

@@ -164,8 +164,8 @@ func (b *battle) waking(s nemesis.Strike, wake func()) moment {
 
 // wake resumes the targets of a strike.
 func (b *battle) wake(s nemesis.Strike, wake func()) {
-	if b.runs() && b.at(s.Victim).alive() && b.target(s) > 0 { // it has not been killed
-		b.note("wakes after it was failed: %v", s)
+	if b.runs() && b.at(s.Victim).alive() && b.target(s) > 0 { // the target has not been killed
+		b.note("resumed after it was failed: %v", s)
 		b.tally.woke[string(s.Kind)]++
 	}
 	wake()
@@ -236,12 +236,12 @@ func (b *battle) carryOut(s nemesis.Strike) (end func()) {
 	return nil
 }
 
-// undone records that a strike could not be carried out. asItShould reports whether that is
+// undone records that a strike could not be carried out. expected reports whether that is
 // expected; otherwise the test lacks permission.
-func (b *battle) undone(k nemesis.Kind, asItShould bool) {
-	b.note("which could not be done")
+func (b *battle) undone(k nemesis.Kind, expected bool) {
+	b.note("the strike could not be carried out")
 	b.tally.strikes[string(k)]--
-	if !asItShould {
+	if !expected {
 		b.tally.undone[string(k)]++
 	}
 }
@@ -286,7 +286,7 @@ func (b *battle) killResident() (boot func()) {
 func (b *battle) attach() {
 	if b.plan.Client {
 		b.bootResident()
-		eventually(b.t, "a job without an attached p2prun", b.submitter.unheard)
+		eventually(b.t, "a job without an attached p2prun", b.submitter.unattached)
 	}
 	b.job = b.machines[0].startJob(b.t, "--home", b.home, "--json", "--attach")
 	b.jobs = append(b.jobs, b.job)

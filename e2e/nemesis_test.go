@@ -18,10 +18,10 @@ import (
 )
 
 var (
-	nemesisTime  = flag.Duration("nemesis", 20*time.Second, "how long TestNemesis begins new rounds")
-	nemesisSeed  = flag.Uint64("nemesis.seed", 0, "of TestNemesis; 0 for a new one")
-	nemesisOut   = flag.String("nemesis.out", "", "file to write TestNemesis's table into, docs/nemesis.md")
-	nemesisRound = flag.Int("nemesis.round", -1, "only this round of TestNemesis; -1 for all")
+	nemesisTime  = flag.Duration("nemesis", 20*time.Second, "begin new rounds of TestNemesis for this `DURATION`")
+	nemesisSeed  = flag.Uint64("nemesis.seed", 0, "`SEED` of TestNemesis; 0 chooses a new one")
+	nemesisOut   = flag.String("nemesis.out", "", "write the table of TestNemesis into `FILE`, such as docs/nemesis.md")
+	nemesisRound = flag.Int("nemesis.round", -1, "run only this `ROUND` of TestNemesis; -1 runs all")
 )
 
 // TestNemesis runs jobs with known answers on separate machines, and injects faults into their
@@ -34,7 +34,7 @@ func TestNemesis(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("-nemesis.seed=%d", seed)
-	newNetns(t) // skips the test without permission to make one
+	newNetns(t) // skips the test without permission to create one
 	tally := newTally()
 	defer func() {
 		t.Logf("after %v:\n%s", tally.took(), tally)
@@ -47,7 +47,7 @@ func TestNemesis(t *testing.T) {
 	defer tally.demand(t)
 	round := func(number int) {
 		t.Run(fmt.Sprintf("round %d", number), func(t *testing.T) {
-			t.Logf("to have this round again: -nemesis.seed %d -nemesis.round %d", seed, number)
+			t.Logf("to repeat this round: -nemesis.seed %d -nemesis.round %d", seed, number)
 			runRound(t, nemesis.Of(seed, number), tally)
 		})
 	}
@@ -60,8 +60,8 @@ func TestNemesis(t *testing.T) {
 	}
 }
 
-// A field is where the jobs of a round run: peers on separate machines, and the submitter's
-// machine, which has the number 0.
+// A field holds the machines on which the jobs of a round run: those of the peers, and the submitter's machine,
+// which has the number 0.
 type field struct {
 	t         *testing.T
 	network   *ether.Switch
@@ -69,9 +69,9 @@ type field struct {
 	submitter *peerProcess
 	peers     []*peerProcess // peer i is on machine i+1
 	tally     *tally
-	lie       string // file that contains the present lie of the liar
+	lie       string // file that contains the current lie of the liar
 
-	disturbances map[int]disturbance // present disturbances of the network
+	disturbances map[int]disturbance // current disturbances of the network
 	disturbed    int
 }
 

@@ -21,13 +21,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A netns is a network namespace: separate interfaces, addresses and routes. It has no name. It
-// exists as long as this file is open or a process runs in it, so nothing of it is left even after
-// a test was killed.
+// A netns is a network namespace: separate interfaces, addresses and routes. It has no name. It exists as long
+// as this file is open or a process runs in it, so no namespace is left even after a test was killed.
 type netns struct{ file *os.File }
 
-// newNetns makes an empty namespace for the duration of the test. Without permission to make one,
-// it skips the test, or fails it where skipping is not allowed.
+// newNetns creates an empty namespace for the duration of the test. Without permission to do that, it skips the
+// test, or fails it where skipping is not allowed.
 func newNetns(t *testing.T) netns {
 	t.Helper()
 	var ns netns
@@ -42,7 +41,7 @@ func newNetns(t *testing.T) netns {
 		skip.Lacks(t, "root, or a user namespace: unshare --user --map-root-user --net go test ./e2e/ -run LAN")
 	}
 	if err != nil {
-		t.Fatalf("make a network namespace: %v", err)
+		t.Fatalf("create a network namespace: %v", err)
 	}
 	t.Cleanup(func() { ns.file.Close() })
 	return ns
@@ -101,7 +100,7 @@ func (ns netns) runAll(t *testing.T, commands string) {
 	}
 }
 
-// A port is where a machine is connected to a switch.
+// A port connects a machine to a switch.
 type port struct {
 	t      *testing.T
 	hub    netns // the switch
@@ -109,7 +108,7 @@ type port struct {
 	inside netns // the machine
 }
 
-// newLAN makes a switch with a number of machines, with the addresses 10.77.0.1 and up. The network
+// newLAN creates a switch with a number of machines, with the addresses 10.77.0.1 and up. The network
 // has no connection to the outside.
 //
 //	   hub         machine 0            machine 1
@@ -135,7 +134,7 @@ type site struct {
 	machines []*machine
 }
 
-// newSites makes sites with the given numbers of machines. The machines have the addresses of
+// newSites creates sites with the given numbers of machines. The machines have the addresses of
 // newLAN; those of the submitter's site come first.
 //
 //	   hub         site 0         machine 0
@@ -163,7 +162,7 @@ func newSites(t *testing.T, sizes ...int) (sites []*site) {
 	return sites
 }
 
-// newSwitch makes a namespace with a bridge, lan.
+// newSwitch creates a namespace with a bridge, lan.
 func newSwitch(t *testing.T) netns {
 	t.Helper()
 	ns := newNetns(t)
@@ -231,8 +230,7 @@ func (o origin) option() libp2p.Option {
 	return libp2p.ChainOptions(libp2p.Transport(tcp.NewTCPTransport, tcp.WithDialerForAddr(dialer)), libp2p.DisableRelay())
 }
 
-// newEther makes machines with the addresses of newLAN, on a switch that can do more than the
-// kernel's.
+// newEther creates machines with the addresses of newLAN, on a switch that can do more than the kernel's switch.
 func newEther(t *testing.T, seed uint64, machines int) ([]*machine, *ether.Switch) {
 	t.Helper()
 	network := ether.New(seed)
@@ -287,7 +285,7 @@ func (p *port) admit() {
 	p.hub.run(p.t, "ip", "link", "set", p.name, "type", "bridge_slave", "isolated", "off")
 }
 
-// slow limits the cable to a rate in Mbit/s each way, with a queue of 50 ms.
+// slow limits the cable to a rate in Mbit/s in each direction, with a queue of 50 ms.
 func (p *port) slow(mbit int) {
 	p.t.Helper()
 	limit := fmt.Sprintf("root tbf rate %dmbit burst 16kb latency 50ms", mbit)
@@ -295,14 +293,14 @@ func (p *port) slow(mbit int) {
 	p.inside.runAll(p.t, "tc qdisc add dev eth0 "+limit)
 }
 
-// lossy drops a percentage of all packets, each way. The filter is classic BPF, which needs no tool
+// lossy drops a percentage of all packets, in each direction. The filter is classic BPF, which needs no tool
 // but tc and no module: "load a random word; below the threshold return 2 (drop), else 0 (pass)".
 func (p *port) lossy(percent int) {
 	p.t.Helper()
 	const random = 0xfffff000 + 56 // SKF_AD_OFF + SKF_AD_RANDOM
 	filter := fmt.Sprintf("4,32 0 0 %d,53 0 1 %d,6 0 0 0,6 0 0 2", int64(random), int64(percent)<<32/100)
 	p.inside.run(p.t, "tc", "qdisc", "add", "dev", "eth0", "clsact")
-	for _, way := range []string{"ingress", "egress"} {
-		p.inside.run(p.t, "tc", "filter", "add", "dev", "eth0", way, "bpf", "direct-action", "bytecode", filter)
+	for _, direction := range []string{"ingress", "egress"} {
+		p.inside.run(p.t, "tc", "filter", "add", "dev", "eth0", direction, "bpf", "direct-action", "bytecode", filter)
 	}
 }

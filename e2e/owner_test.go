@@ -30,7 +30,7 @@ func TestS3PolicyRefusalIsImmediate(t *testing.T) {
 
 	refused := submit(t, t.TempDir(), "--supernode", first.addr, "-n", "1", "-w", "3", stepper)
 	if s := refused.wait(); s != 69 {
-		t.Errorf("a job that no owner wants ended with %d, want 69", s)
+		t.Errorf("a job that all owners refuse ended with %d, want 69", s)
 	}
 	for _, why := range []string{"1 wasm only", "1 denied", "1 paused"} {
 		if !strings.Contains(refused.stderr.String(), why) {
@@ -38,9 +38,9 @@ func TestS3PolicyRefusalIsImmediate(t *testing.T) {
 		}
 	}
 
-	eventually(t, "rule by which the peer pauses", func() error {
+	eventually(t, "the suspend rule of the peer", func() error {
 		out, err := p2pboot("status", "--home", third.home)
-		if err == nil && !strings.Contains(out, "paused: quiet hours") {
+		if err == nil && !strings.Contains(out, "suspended: quiet hours") {
 			err = fmt.Errorf("no such line in:\n%s", out)
 		}
 		return err
@@ -255,7 +255,7 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 			if text := j.stderr.String(); c.status == 0 {
 				expectStepper(t, j, 1, steps, 5)
 			} else if !strings.Contains(text, c.says) {
-				t.Errorf("the submitter reads:\n%s", text)
+				t.Errorf("the submitter gets:\n%s", text)
 			}
 			expectNothingLeft(t, []*peerProcess{p})
 		})
@@ -299,7 +299,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	if !ok {
 		skip.Lacks(t, "root, and a kernel with seccomp's user notification")
 	}
-	const rule = "paused: quiet hours"
+	const rule = "suspended: quiet hours"
 	eventually(t, "the end of all jobs in quiet hours", func() error {
 		out, err := p2pboot("status", "--home", owner.home)
 		if err == nil && (!strings.Contains(out, rule) || strings.Contains(out, "hosted job:")) {
@@ -318,8 +318,8 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	mend()
 	eventually(t, "the end of the quiet hours", func() error {
 		out, err := p2pboot("status", "--home", owner.home)
-		if err == nil && strings.Contains(out, "paused") {
-			err = fmt.Errorf("paused in:\n%s", out)
+		if err == nil && strings.Contains(out, "suspended") {
+			err = fmt.Errorf("suspended in:\n%s", out)
 		}
 		return err
 	})
@@ -369,7 +369,7 @@ func TestO2QuietHoursSuspendJobsThatCannotMigrate(t *testing.T) {
 				j.waitFor("the suspension by the owner", func(e event) bool { return strings.Contains(e.Text, c.says) })
 				eventually(t, "a suspended job", func() error {
 					out, err := p2pboot("jobs", "--home", owner.home)
-					if err == nil && !strings.Contains(out, "running, paused") {
+					if err == nil && !strings.Contains(out, "running, suspended") {
 						err = fmt.Errorf("got %s", out)
 					}
 					return err
@@ -408,7 +408,7 @@ func TestProgramsYieldByDefault(t *testing.T) {
 		t.Fatal("rank 0 has no process")
 	}
 	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid); err != nil || raw != 20-19 {
-		t.Errorf("its niceness is %d, %v", 20-raw, err)
+		t.Errorf("the niceness of rank 0 is %d, %v", 20-raw, err)
 	}
 	groups, _ := os.ReadFile(filepath.Join(p.home, "cgroups"))
 	if own, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", p.cmd.Process.Pid)); err == nil && len(groups) == 0 {
@@ -431,10 +431,9 @@ func TestProgramsYieldByDefault(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{p})
 }
 
-// TestO2PeerRespondsUnderItsOwnersLoad occupies the processors many times over at a peer that
-// cannot make control groups. The peer must get its turns nearly as soon as the submitter. The
-// submitter does not know the peer, and must not have failed it when the owner's work is done. The
-// job must succeed.
+// TestO2PeerRespondsUnderItsOwnersLoad occupies the processors many times over at a peer that cannot create
+// control groups. The peer must get processor time nearly as soon as the submitter does. The submitter does not
+// know the peer, and must not have failed it when the owner's work is done. The job must succeed.
 func TestO2PeerRespondsUnderItsOwnersLoad(t *testing.T) {
 	m := *loopback
 	m.user, m.env = ordinary, append(slices.Clone(loopback.env), fmt.Sprintf("P2PMPI_NICENESS=%d", peer.DefaultConfig().Niceness))
@@ -447,7 +446,7 @@ func TestO2PeerRespondsUnderItsOwnersLoad(t *testing.T) {
 	done := compute(t, 17*runtime.NumCPU())
 	peers, submitters := turnsOf(p.cmd.Process.Pid), turnsOf(j.cmd.Process.Pid)
 	if peers.count == 0 {
-		skip.Lacks(t, "a kernel that counts turns")
+		skip.Lacks(t, "a kernel that counts the turns of threads")
 	}
 	select {
 	case <-time.After(need):
@@ -459,9 +458,9 @@ func TestO2PeerRespondsUnderItsOwnersLoad(t *testing.T) {
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
 	}
-	t.Logf("for a turn the peer waits %v, the submitter %v", late, usual)
+	t.Logf("the peer waits %v for a turn, the submitter %v", late, usual)
 	if late > 10*max(usual, 100*time.Microsecond) {
-		t.Errorf("for a turn the peer waits %v, the submitter %v", late, usual)
+		t.Errorf("the peer waits %v for a turn, the submitter %v", late, usual)
 	}
 	expectNothingLeft(t, []*peerProcess{p})
 }

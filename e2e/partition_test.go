@@ -16,17 +16,17 @@ import (
 // part cuts off the machines with these numbers from all others, without an error. The machines on
 // each side can still reach each other.
 func part(network *ether.Switch, machines int, away ...int) (heal func()) {
-	set := func(way ether.Way) {
+	set := func(link ether.Link) {
 		for from := range machines {
 			for to := range machines {
 				if slices.Contains(away, from) != slices.Contains(away, to) {
-					network.Set(from, to, way)
+					network.Set(from, to, link)
 				}
 			}
 		}
 	}
-	set(ether.Way{Cut: true})
-	return func() { set(ether.Way{}) }
+	set(ether.Link{Cut: true})
+	return func() { set(ether.Link{}) }
 }
 
 // numberOf returns the number of the machine on which a process of the job runs.
@@ -53,10 +53,9 @@ func expectStepperBegins(t *testing.T, j *job, n, steps, every int) {
 	}
 }
 
-// TestV2SubmitterInTheMinority cuts off the submitter from most of the job's peers. p2prun must
-// report that and end with its status, and all peers that it can reach must end their processes.
-// The other side must not continue for a user who would not learn of it. After the partition, the
-// job stays ended.
+// TestV2SubmitterInTheMinority cuts off the submitter from most of the job's peers. p2prun must report that and
+// end with the right status, and all peers that it can reach must end their processes. The other side must not
+// continue either, because the user would not get the result. After the partition, the job stays ended.
 func TestV2SubmitterInTheMinority(t *testing.T) {
 	t.Parallel()
 	for name, with := range map[string][]string{"alone": nil, "with one peer": {"0.0"}} {
@@ -99,16 +98,16 @@ func TestV2SubmitterInTheMajority(t *testing.T) {
 	heal := part(network, len(machines), numberOf(j, machines, peers, "0.0"), numberOf(j, machines, peers, "1.1"))
 	cut := time.Now()
 	for _, process := range []string{"0.0", "1.1"} {
-		eventually(t, "peer that is away", j.peerOf(peers, process).idle)
+		eventually(t, "the peer that was cut off", j.peerOf(peers, process).idle)
 	}
-	t.Logf("who is away has all slots back %v after the cut", time.Since(cut))
+	t.Logf("the peers that were cut off have all slots back %v after the cut", time.Since(cut))
 	expectSteady(t, j, 400)
 	heal()
 	expectNothingLeft(t, peers)
 }
 
-// printsMore waits until a submitter that is connected again gets output of its job.
-func (j *job) printsMore() {
+// awaitMoreOutput waits until a reconnected submitter gets output of its job.
+func (j *job) awaitMoreOutput() {
 	j.t.Helper()
 	since, printed := time.Now(), len(j.stdout.String())
 	eventually(j.t, "more output", func() error {
@@ -117,22 +116,22 @@ func (j *job) printsMore() {
 		}
 		return nil
 	})
-	j.t.Logf("more output %v after the cut was mended", time.Since(since))
+	j.t.Logf("more output %v after the cut ended", time.Since(since))
 }
 
-// misses waits until the peer has found the submitter of its job silent.
-func (p *peerProcess) misses() {
+// awaitSilentSubmitter waits until the peer has found the submitter of its job silent.
+func (p *peerProcess) awaitSilentSubmitter() {
 	p.t.Helper()
 	eventually(p.t, "peer "+p.id, func() error {
 		if !strings.Contains(p.log.String(), "the submitter is unreachable") {
-			return errors.New("has not missed the submitter")
+			return errors.New("the peer still reaches the submitter")
 		}
 		return nil
 	})
 }
 
 // TestSubmitterCutOffTemporarily unplugs the submitter's machine for longer than the detection of a
-// silent peer takes. The job must continue without it, and the submitter must rejoin it.
+// silent peer takes. The job must continue without the submitter, which must then reconnect.
 func TestSubmitterCutOffTemporarily(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{"two peers": {"--slots", "3"}, "six peers": {"--slots", "1"}} {
@@ -150,17 +149,17 @@ func TestSubmitterCutOffTemporarily(t *testing.T) {
 			time.Sleep(4 * time.Second) // the time under test
 			heal()
 			healed := time.Now()
-			j.printsMore()
+			j.awaitMoreOutput()
 			expectSteady(t, j, 500)
-			t.Logf("over %v after the cut was mended", time.Since(healed))
-			expectNobodyFailed(t, j)
+			t.Logf("the job ended %v after the cut", time.Since(healed))
+			expectNoFailure(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}
 }
 
 // TestSubmitterUnplugged unplugs the submitter's machine for much longer than the tolerated
-// silence. The job must continue without it. Once reconnected, the submitter gets the missed
+// silence. The job must continue without the submitter. Once reconnected, the submitter gets the missed
 // output, exactly once. Meanwhile the slots of ended processes are free.
 func TestSubmitterUnplugged(t *testing.T) {
 	t.Parallel()
@@ -171,7 +170,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 		pause   time.Duration // in each step
 		options []string
 		over    bool // the job ends before the submitter reconnects
-		kill    bool // a peer is killed meanwhile
+		kill    bool // a peer is killed during the cut
 	}{
 		"the job still runs":                  {away: 15 * time.Second, steps: 500, every: 50, pause: 50 * time.Millisecond},
 		"the job is over":                     {away: 15 * time.Second, steps: 400, every: 50, pause: 20 * time.Millisecond, over: true},
@@ -189,7 +188,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 			cut := time.Now()
 			if c.kill {
 				for _, p := range peers {
-					p.misses()
+					p.awaitSilentSubmitter()
 				}
 				j.peerOf(peers, "1.0").kill()
 			}
@@ -204,11 +203,11 @@ func TestSubmitterUnplugged(t *testing.T) {
 			time.Sleep(time.Until(cut.Add(c.away))) // the time under test
 			heal()
 			healed := time.Now()
-			j.printsMore()
+			j.awaitMoreOutput()
 			expectPaced(t, j, c.steps, c.every)
-			t.Logf("over %v after the cut was mended", time.Since(healed))
+			t.Logf("the job ended %v after the cut", time.Since(healed))
 			if !c.kill {
-				expectNobodyFailed(t, j)
+				expectNoFailure(t, j)
 			}
 			expectNothingLeft(t, peers)
 		})
@@ -232,7 +231,7 @@ func TestSubmitterUnpluggedReportsTheExitStatus(t *testing.T) {
 			for _, p := range peers {
 				eventually(t, "slots", p.unused)
 			}
-			j.waitFor("the report that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
+			j.waitFor("the report of the cut", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
 			heal()
 			if s := j.wait(); s != 5 {
 				t.Errorf("exit status %d, want 5", s)
@@ -259,7 +258,7 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 			j.waitRunning()
 			j.printed("rank 1 step 50 ")
 			heal := part(network, len(machines), 0)
-			j.waitFor("the report that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
+			j.waitFor("the report of the cut", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
 			j.cmd.Process.Signal(syscall.SIGINT)
 			j.waitFor("the report that peers cannot be notified", func(e event) bool { return strings.Contains(e.Text, "trying for") })
 			if soon {
@@ -277,9 +276,9 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 	}
 }
 
-// TestSubmitterFrozen stops p2prun, like a suspended machine, in two cases. In one it is stopped
-// for longer than the others need to continue without it, in the other until they have dropped its
-// connections. p2prun does not notice the time that has passed.
+// TestSubmitterFrozen stops p2prun, like a suspended machine, in two cases. In one case, p2prun is stopped for
+// longer than the peers need to continue without it. In the other, it is stopped until they have dropped its
+// connections. Nothing tells p2prun how long it was stopped.
 func TestSubmitterFrozen(t *testing.T) {
 	t.Parallel()
 	for long, steps := range map[time.Duration]int{5 * time.Second: 500, 18 * time.Second: 500, 50 * time.Second: 600} {
@@ -292,7 +291,7 @@ func TestSubmitterFrozen(t *testing.T) {
 			time.Sleep(long) // the time under test
 			j.cmd.Process.Signal(syscall.SIGCONT)
 			expectSteady(t, j, steps)
-			expectNobodyFailed(t, j)
+			expectNoFailure(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}
@@ -311,12 +310,12 @@ func TestRecruitsSurviveACut(t *testing.T) {
 			j.printed("rank 1 step 50 ")
 			j.peerOf(peers, "1.0").kill()
 			recruit, took := j.awaitHealed(1)
-			t.Logf("%s is there after %v", recruit, took)
+			t.Logf("%s replaced the lost replica after %v", recruit, took)
 			heal := part(network, len(machines), 0)
 			time.Sleep(away) // the time under test
 			heal()
 			expectSteady(t, j, 600)
-			expectNobodyFailed(t, j)
+			expectNoFailure(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}
@@ -334,16 +333,16 @@ func TestPeersOfAResumedJobTolerateALinkFailure(t *testing.T) {
 			peers, home := lanGrid(t, machines, "--slots", "2"), t.TempDir()
 			first := machines[0].submit(t, home, "--supernode", peers[0].addr, "-n", "2", "-r", "4", "-w", "60", "--timeout", "110s",
 				filepath.Join(bin, "stepper"), "-steps", "700", "-every", "50", "-work", "0", "-pause", "20ms")
-			first.waitFor("the event kept", func(e event) bool { return e.Event == "kept" })
+			first.waitFor("the kept event", func(e event) bool { return e.Event == "kept" })
 			first.printed("rank 1 step 50 ")
 			first.kill()
 			second := machines[0].startJob(t, "--home", home, "--json", "--attach")
 			second.printed("rank 1 step 150 ")
 			a, b := numberOf(first, machines, peers, link[0]), numberOf(first, machines, peers, link[1])
-			for _, way := range []ether.Way{{Cut: true}, {}} {
-				network.Set(a, b, way)
-				network.Set(b, a, way)
-				if way.Cut {
+			for _, state := range []ether.Link{{Cut: true}, {}} {
+				network.Set(a, b, state)
+				network.Set(b, a, state)
+				if state.Cut {
 					time.Sleep(5 * time.Second) // the time under test: TCP's retransmissions arrive after six
 				}
 			}
@@ -351,7 +350,7 @@ func TestPeersOfAResumedJobTolerateALinkFailure(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			expectWhole(t, stepperOutput(2, 700, 50), first, second)
-			expectNobodyFailed(t, second)
+			expectNoFailure(t, second)
 			expectNothingLeft(t, peers)
 		})
 	}

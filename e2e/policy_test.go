@@ -54,9 +54,9 @@ func TestS3PolicyByDefault(t *testing.T) {
 	}
 }
 
-// TestS3AllowAndDenyLists uses an owner's lists of allowed and denied peers, and a submitter's
-// choice of peers. The native programs of an allowed submitter run, strangers' modules too, and
-// those of a denied submitter do not. No job runs at a peer that its submitter excludes.
+// TestS3AllowAndDenyLists uses an owner's lists of allowed and denied peers, and a submitter's choice of peers.
+// Native programs of an allowed submitter and modules of strangers run. Programs of a denied submitter do not
+// run. No job runs on a peer that its submitter excludes.
 func TestS3AllowAndDenyLists(t *testing.T) {
 	t.Parallel()
 	friend := boot(t, "--slots", "1")
@@ -82,7 +82,7 @@ func TestS3AllowAndDenyLists(t *testing.T) {
 			}
 		}
 		if status == 0 && len(j.placed) == 0 {
-			t.Errorf("%s: it was placed on no peer", name)
+			t.Errorf("%s: the job was placed on no peer", name)
 		}
 	}
 	short := []string{"-steps", "20", "-every", "10"}
@@ -92,9 +92,9 @@ func TestS3AllowAndDenyLists(t *testing.T) {
 	expect("the friend's native program", 0, at(owner), "", of(friend, "-n", "2", "-w", "60", "--not-peer", friend.id+","+foe.id, stepper))
 	expect("a stranger's module", 0, at(owner), "", submit(t, t.TempDir(), "--supernode", friend.addr, "--peer", owner.id, "-n", "1", "-w", "60", sum))
 	expect("the foe's module", 69, nil, "1 denied", submit(t, foe.home, "--peer", owner.id, "-n", "1", "-w", "1", sum))
-	expect("the friend's own peer only", 0, at(friend), "", of(friend, "-n", "1", "-w", "60", "--only-mine", stepper))
-	expect("more than it has", 69, nil, "", of(friend, "-n", "2", "-w", "1", "--only-mine", stepper))
-	expect("two of his own", 0, at(friend, owner), "", of(friend, "-n", "3", "-w", "60", "--only-mine", "--mine", owner.id, stepper))
+	expect("only the friend's peer", 0, at(friend), "", of(friend, "-n", "1", "-w", "60", "--only-mine", stepper))
+	expect("more slots than the friend's peer has", 69, nil, "", of(friend, "-n", "2", "-w", "1", "--only-mine", stepper))
+	expect("two peers of the friend", 0, at(friend, owner), "", of(friend, "-n", "3", "-w", "60", "--only-mine", "--mine", owner.id, stepper))
 	expectNothingLeft(t, []*peerProcess{friend, foe, owner})
 	owner.expectLogged(t, "job accepted", map[string]any{"class": "allowed", "kind": "native", "signed_by": friend.id})
 	owner.expectLogged(t, "slots refused by the owner's policy", map[string]any{"peer": foe.id, "kinds": []any{"wasm"}, "error": "refused: denied"})
@@ -107,8 +107,8 @@ func untouched() *machine {
 	return &m
 }
 
-// expectLogged returns the line of the peer's log with this message and these fields; there must be
-// one.
+// expectLogged returns the line of the peer's log with this message and these fields, and fails the test if
+// there is no such line.
 func (p *peerProcess) expectLogged(t *testing.T, message string, fields map[string]any) (found map[string]any) {
 	t.Helper()
 	for text := range strings.Lines(p.log.String()) {

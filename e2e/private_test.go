@@ -98,7 +98,7 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 	labs(t, func(t *testing.T, l *lab) {
 		other := t.TempDir()
 		network(t, other, "create", "lab")
-		somebody := peerOn(t, t.TempDir())
+		otherPeer := peerOn(t, t.TempDir())
 		for name, try := range map[string]struct {
 			args []string
 			why  string
@@ -106,7 +106,7 @@ func TestPrivateNetworkRefusesOthers(t *testing.T) {
 			"no token":      {[]string{"--network", "lab"}, "it belongs to a private network for which this peer has no token; ask the network's owner"},
 			"expired":       {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--for", "1ms"))}, "this peer's token has expired; ask the network's owner"},
 			"another owner": {[]string{"--token", tokenFile(t, network(t, other, "invite"))}, "or to one with the same name and another owner; ask the network's owner"},
-			"another peer":  {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--peer", somebody))}, "the token is bound to peer " + somebody},
+			"another peer":  {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--peer", otherPeer))}, "the token is bound to peer " + otherPeer},
 		} {
 			j := l.submit(t, append(try.args, "-n", "1", "-w", "1", filepath.Join(bin, "ring"))...)
 			if s := j.wait(); s != 69 {
@@ -158,12 +158,12 @@ func TestPrivateNetworkAcceptsANewTokenWithoutARestart(t *testing.T) {
 		}
 		p := l.machine.startPeer(t, home, "--supernode", l.peers[0].addr)
 		p.awaitReady()
-		eventually(t, "its log", logged(p, "this peer's token has expired"))
+		eventually(t, "the peer's log", logged(p, "this peer's token has expired"))
 		network(t, home, "join", network(t, l.owner, "invite", "--peer", p.id))
 		eventually(t, "the peer is admitted", func() error {
 			s, err := p.status()
 			if err == nil && len(s.Connections) == 0 {
-				err = errors.New("it has no connections")
+				err = errors.New("the peer has no connections")
 			}
 			return err
 		})
@@ -172,7 +172,7 @@ func TestPrivateNetworkAcceptsANewTokenWithoutARestart(t *testing.T) {
 
 // TestReplicasGoToDifferentOwners checks that a person with two invitations from the network's
 // owner counts as one owner, whatever their peers claim. In an open network, the peers' claims
-// count. All peers are on this machine, so they differ in nothing else.
+// count. All peers are on this machine, so they differ only in their owners.
 func TestReplicasGoToDifferentOwners(t *testing.T) {
 	t.Parallel()
 	t.Run("private", func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 	})
 }
 
-// expectOwners expects that a job of two ranks has one replica of each at bob's only peer, which is
+// expectOwners expects that a job of two ranks has one replica of each rank at bob's only peer, which is
 // the last one. The job's events must contain the owners of the peers.
 func expectOwners(t *testing.T, peers []*peerProcess, verified bool, args ...string) {
 	t.Helper()
@@ -210,7 +210,7 @@ func expectOwners(t *testing.T, peers []*peerProcess, verified bool, args ...str
 		p.awaitReady()
 	}
 	j := submit(t, t.TempDir(), append(args, "--dry-run", "-n", "2", "-r", "2", "-w", "60", "--peer", peers[0].id, "--peer", peers[1].id, "--peer", peers[2].id, filepath.Join(bin, "ring"))...)
-	planned := j.waitFor("where it would run", func(e event) bool { return len(e.Planned) > 0 }).Planned
+	planned := j.waitFor("the plan", func(e event) bool { return len(e.Planned) > 0 }).Planned
 	atBob := 0
 	for _, p := range planned {
 		want := "alice"
@@ -218,11 +218,11 @@ func expectOwners(t *testing.T, peers []*peerProcess, verified bool, args ...str
 			want, atBob = "bob", len(p.Processes)
 		}
 		if p.Domain.Owner != want || p.Domain.Verified != verified {
-			t.Errorf("peer %s is of %+v, want %s", p.Peer, p.Domain, want)
+			t.Errorf("peer %s has the domain %+v, want %s", p.Peer, p.Domain, want)
 		}
 	}
 	if atBob != 2 {
-		t.Errorf("%d processes at bob's, want one replica of each of two ranks: %+v", atBob, planned)
+		t.Errorf("%d processes at bob's peer, want one replica of each of two ranks: %+v", atBob, planned)
 	}
 	if s := j.wait(); s != 0 {
 		t.Errorf("exit status %d, on %+v", s, planned)

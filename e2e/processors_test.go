@@ -15,24 +15,24 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A foreign is a kind of processor whose programs this machine can run, directly or with an
+// A foreignProcessor is a kind of processor whose programs this machine can run, directly or with an
 // emulator of Debian's qemu-user.
-type foreign struct {
+type foreignProcessor struct {
 	arch     string      // GOARCH
-	emulator string      // command; empty if not needed
+	emulator string      // command, or empty if not needed
 	machine  elf.Machine // machine type for which the emulator is registered
 }
 
 // foreigns are kinds of processors that most machines do not have. The engine has a compiler for
 // the first, which takes 20 s there, and interprets modules on the other. An emulated interpreter
 // takes minutes.
-var foreigns = []foreign{
+var foreigns = []foreignProcessor{
 	{"arm64", "qemu-aarch64", elf.EM_AARCH64},
 	{arch: "386"},
 }
 
 // TestWasmOverProcessors runs ranks of one module on peers with several kinds of processors. One
-// peer has each of the other kinds. Enough ranks run here that the part of those peers is small.
+// peer has each of the other kinds. Enough ranks run here to keep the share of those peers small.
 // The test does not run in parallel with others: an emulated compiler needs a processor.
 func TestWasmOverProcessors(t *testing.T) {
 	const ranks = 16
@@ -62,7 +62,7 @@ func TestWasmOverProcessors(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// sumsOfEP runs EP, which verifies its result, and returns that.
+// sumsOfEP runs EP, which verifies its result, and returns the result.
 func sumsOfEP(t *testing.T, args ...string) string {
 	t.Helper()
 	j := submit(t, t.TempDir(), args...)
@@ -72,8 +72,8 @@ func sumsOfEP(t *testing.T, args ...string) string {
 	return regexp.MustCompile(`(?s) Pairs .* Ranks `).FindString(j.stdout.String())
 }
 
-// on returns m as a machine with processors of that kind.
-func (f foreign) on(t *testing.T, m *machine) *machine {
+// on returns a copy of m with processors of that kind.
+func (f foreignProcessor) on(t *testing.T, m *machine) *machine {
 	t.Helper()
 	there := *m
 	if f.emulator != "" {
@@ -93,7 +93,7 @@ func (f foreign) on(t *testing.T, m *machine) *machine {
 // emulated returns a command that runs another command and its children, with the emulator for
 // programs of such a processor. It configures the kernel in a user namespace, so that no other
 // process is affected.
-func (f foreign) emulated(t *testing.T) []string {
+func (f foreignProcessor) emulated(t *testing.T) []string {
 	t.Helper()
 	emulator, err := exec.LookPath(f.emulator)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f foreign) emulated(t *testing.T) []string {
 }
 
 // rule is the kernel's configuration: the emulator runs Go programs for such a processor.
-func (f foreign) rule(emulator string) string {
+func (f foreignProcessor) rule(emulator string) string {
 	const ofType, ofMachine, length = 16, 18, 20
 	magic, mask := make([]byte, length), make([]byte, length)
 	copy(magic, elf.ELFMAG)

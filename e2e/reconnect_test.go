@@ -2,14 +2,13 @@ package e2e
 
 import (
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 )
 
-// moves replaces the address of the machine.
-func (m *machine) moves(t *testing.T, addr string) {
+// changeAddress replaces the address of the machine.
+func (m *machine) changeAddress(t *testing.T, addr string) {
 	t.Helper()
 	m.inside.runAll(t, fmt.Sprintf(`ip addr del %s/24 dev eth0
 		ip addr add %s/24 dev eth0
@@ -17,30 +16,23 @@ func (m *machine) moves(t *testing.T, addr string) {
 	m.addr = addr
 }
 
-// lasting starts a job of three ranks, with steps of 50 ms or more. bears is the value of
-// --tolerated-hang; empty leaves the default.
-func (m *machine) lasting(t *testing.T, supernode *peerProcess, replicas, steps int, bears string, options ...string) *job {
+// lasting starts a job of three ranks without replacements, with steps of 50 ms or more. hang is the value of
+// --tolerated-hang, or "" for the default.
+func (m *machine) lasting(t *testing.T, supernode *peerProcess, replicas, steps int, hang string, options ...string) *job {
 	t.Helper()
-	args := append([]string{
-		"--supernode", supernode.addr, "-n", "3", "-r", fmt.Sprint(replicas), "-w", "60", "--timeout", "110s", "--heal", "off",
-	}, options...)
-	if bears != "" {
-		args = append(args, "--tolerated-hang", bears)
+	options = append([]string{"-r", fmt.Sprint(replicas), "--heal", "off"}, options...)
+	if hang != "" {
+		options = append(options, "--tolerated-hang", hang)
 	}
-	j := m.submit(t, t.TempDir(), append(args,
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "50ms")...)
-	j.waitRunning()
-	return j
+	return m.paced(t, supernode, steps, 50, 50*time.Millisecond, options...)
 }
 
-// expectUnharmed expects that the job ends with the right answer and that no process has failed.
+// expectUnharmed expects that the job ends with the right answer, that no process has failed, and that nothing
+// is left.
 func expectUnharmed(t *testing.T, j *job, steps int, peers []*peerProcess) {
 	t.Helper()
-	if s := j.wait(); s != 0 {
-		t.Fatalf("exit status %d", s)
-	}
-	expectStepper(t, j, 3, steps, 50)
-	expectNobodyFailed(t, j)
+	expectSteady(t, j, steps)
+	expectNoFailure(t, j)
 	expectNothingLeft(t, peers)
 }
 
@@ -51,8 +43,8 @@ func TestLANAddressChangesUnderAJob(t *testing.T) {
 	const quic = "/ip4/0.0.0.0/udp/0/quic-v1"
 	for name, setup := range map[string]struct {
 		replicas  int
-		submitter bool   // its address changes
-		listen    string // empty: both transports
+		submitter bool   // true if the submitter's address changes, not a peer's
+		listen    string // address of one transport, or empty for both
 	}{
 		"a peer, r=1":        {1, false, ""},
 		"a peer, r=1, QUIC":  {1, false, quic},
@@ -79,9 +71,9 @@ func TestLANAddressChangesUnderAJob(t *testing.T) {
 				who = j.peerOf(peers, "1.0").machine
 			}
 			moved := time.Now()
-			who.moves(t, "10.77.0.99")
+			who.changeAddress(t, "10.77.0.99")
 			j.printed("rank 1 step 250 ")
-			t.Logf("the last step %v after the move", time.Since(moved))
+			t.Logf("the last step came %v after the move", time.Since(moved))
 			expectUnharmed(t, j, steps, peers)
 		})
 	}
@@ -95,8 +87,8 @@ func TestLANLinkCutWithinTheToleratedHang(t *testing.T) {
 	const tcp, quic = "/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"
 	type setup struct {
 		replicas  int
-		submitter bool   // it is cut off
-		listen    string // empty: both transports
+		submitter bool   // true if the submitter is cut off, not a peer
+		listen    string // address of one transport, or empty for both
 	}
 	setups := map[string]setup{
 		"a peer, r=1, TCP":   {1, false, tcp},
@@ -133,7 +125,7 @@ func TestLANLinkCutWithinTheToleratedHang(t *testing.T) {
 			away.unplug(30 * time.Second)
 			healed := time.Now()
 			j.printed("rank 1 step 150 ")
-			t.Logf("the last step %v after the link was back", time.Since(healed))
+			t.Logf("the last step came %v after the link was back", time.Since(healed))
 			expectUnharmed(t, j, steps, peers)
 		})
 	}
@@ -145,7 +137,7 @@ func TestLANLinkCutWithinTheToleratedHang(t *testing.T) {
 func TestLANLinkCutWithoutReplicas(t *testing.T) {
 	t.Parallel()
 	for name, setup := range map[string]struct {
-		submitter bool // it is cut off
+		submitter bool // true if the submitter is cut off, not a peer
 		says      string
 	}{
 		"a peer":        {false, "stopped or cut off; waiting up to 30s"},
@@ -194,7 +186,7 @@ func TestLANChannelsMoveToABetterPath(t *testing.T) {
 			e = j.waitFor("a better channel", func(e event) bool {
 				return e.Event == "channels" && len(e.Routes) == 1 && e.Routes[0].Kind == "tcp" && e.Routes[0].Way == "direct"
 			})
-			t.Logf("the first channel goes directly %v after the firewalls have opened", e.Time.Sub(opened))
+			t.Logf("the first channel became direct %v after the firewalls opened", e.Time.Sub(opened))
 			expectUnharmed(t, j, steps, peers)
 		})
 	}

@@ -64,7 +64,7 @@ func TestLANFirewallThatRejects(t *testing.T) {
 			j.peerOf(peers, "1.0").machine.rejects(t, other)
 			closed := time.Now()
 			j.printed("rank 1 step 250 ")
-			t.Logf("the last step %v after the firewall has closed", time.Since(closed))
+			t.Logf("the last step came %v after the firewall closed", time.Since(closed))
 			expectUnharmed(t, j, steps, peers)
 		})
 	}

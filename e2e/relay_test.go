@@ -26,9 +26,9 @@ func relayGrid(t *testing.T, machines []*machine, args ...string) (supernode *pe
 	return supernode, peers
 }
 
-// TestLANRelay runs peers that can reach the supernode and not each other, as behind firewalls that
-// admit nothing. All their traffic passes through the supernode, also that of a submitter that is
-// one of them.
+// TestLANRelay runs peers that can reach the supernode but not each other, as behind firewalls that admit no
+// connection. All their traffic passes through the supernode. The same is true of the submitter, which is one of
+// these peers.
 func TestLANRelay(t *testing.T) {
 	t.Parallel()
 	setups := map[string]struct {
@@ -47,7 +47,7 @@ func TestLANRelay(t *testing.T) {
 			e := j.waitFor("the channels", func(e event) bool { return e.Event == "channels" })
 			for _, r := range e.Routes {
 				if r.Kind != "self" && (r.Kind != "stream" || r.Relay != supernode.id || !strings.Contains(r.Why, "no tcp: ")) {
-					t.Errorf("got a channel of kind %q through %q, because %q; want a stream through %s and why there is no tcp", r.Kind, r.Relay, r.Why, supernode.id)
+					t.Errorf("got a channel of kind %q through %q, because %q; want a stream through %s and the reason why there is no tcp", r.Kind, r.Relay, r.Why, supernode.id)
 				}
 			}
 			t.Logf("channels: %+v", e.Routes)
@@ -55,7 +55,7 @@ func TestLANRelay(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			expectStepper(t, j, 2, 50, 10)
-			expectNobodyFailed(t, j)
+			expectNoFailure(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}

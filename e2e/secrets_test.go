@@ -62,7 +62,7 @@ func TestSecretsAreNotRevealed(t *testing.T) {
 			}
 		}
 		if strings.Contains(text, token) {
-			t.Errorf("%s has the token of p2prun", place)
+			t.Errorf("%s contains the token of p2prun", place)
 		}
 	}
 	if !strings.Contains(told["log of the first peer"], "status page") {

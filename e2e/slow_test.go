@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// slowed gives process pid a tenth of its time: it stops the process for nine milliseconds of every
+// slowed gives process pid a tenth of the processor time: it stops the process for nine milliseconds of every
 // ten, until the test ends.
 func slowed(t *testing.T, pid int) {
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -70,9 +70,9 @@ func TestMastershipMovesFromSlowMachines(t *testing.T) {
 	slow := runHeat(t, peers, "2", "0.0", "1.0")
 	slowRatios = append(slowRatios, slow.took/even.took)
 	slices.Sort(slowRatios)
-	t.Logf("slow masters: %.2f s, moves after %.2f; nobody slow: %.2f s, moves after %.2f; without replicas: %.2f s",
+	t.Logf("slow masters: %.2f s, moves after %.2f; none slow: %.2f s, moves after %.2f; without replicas: %.2f s",
 		slow.took, slow.moves, even.took, even.moves, single.took)
-	t.Logf("slow masters / nobody slow, %d runs: median %.2f (%.2f to %.2f)", len(slowRatios),
+	t.Logf("slow masters / none slow, %d runs: median %.2f (%.2f to %.2f)", len(slowRatios),
 		slowRatios[len(slowRatios)/2], slowRatios[0], slowRatios[len(slowRatios)-1])
 	if len(slow.moves) == 0 {
 		t.Error("no other replica became master")
@@ -96,7 +96,7 @@ func runHeat(t *testing.T, peers []*peerProcess, r string, slow ...string) (h he
 		eventually(t, "process "+process, func() error {
 			pid, ok := p.rankProcess(process)
 			if !ok {
-				return errors.New("not there")
+				return errors.New("not running")
 			}
 			slowed(t, pid)
 			return nil

@@ -59,7 +59,7 @@ func (j *job) printed(text string) {
 	})
 }
 
-// A loss takes something away from a running job.
+// A loss is a failure that a test causes in a running job.
 type loss struct {
 	name string
 	lose func(t *testing.T, j *job, peers []*peerProcess)
@@ -90,12 +90,11 @@ var losses = []loss{
 	}},
 }
 
-// TestSurvives runs a program of three ranks with two replicas each on six peers whose supernode is
-// gone. It takes something away while the program runs. It expects the same answer, printed once,
-// and nothing left behind.
+// TestSurvives runs a program of three ranks with two replicas each on six peers whose supernode has ended. A
+// loss occurs while the program runs. The test expects the same answer, printed once, and nothing left behind.
 func TestSurvives(t *testing.T) {
 	t.Parallel()
-	const steps = 600 // longer than a silent peer is tolerated: a process that has all answers waits for no other
+	const steps = 600 // longer than a silent peer is tolerated, because a process with all answers does not wait for others
 	for _, c := range losses {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +107,7 @@ func TestSurvives(t *testing.T) {
 			c.lose(t, j, peers)
 			if c.name != "nothing" {
 				j.waitFor("failure in the view", func(e event) bool { return e.Event == "view" && strings.Contains(e.Text, "replica") })
-				t.Logf("in the view after %v", time.Since(lost).Round(time.Millisecond))
+				t.Logf("the view contained the loss after %v", time.Since(lost).Round(time.Millisecond))
 			}
 			if s := j.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)
@@ -126,7 +125,7 @@ func killProcess(t *testing.T, p *peerProcess, process string, s syscall.Signal)
 	eventually(t, "process "+process+" on peer "+p.id, func() error {
 		var ok bool
 		if pid, ok = p.rankProcess(process); !ok {
-			return errors.New("not there")
+			return errors.New("not running")
 		}
 		return nil
 	})
@@ -135,7 +134,7 @@ func killProcess(t *testing.T, p *peerProcess, process string, s syscall.Signal)
 	}
 }
 
-// TestR7BothReplicasKilled takes away all replicas of a rank.
+// TestR7BothReplicasKilled kills all replicas of a rank.
 func TestR7BothReplicasKilled(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 6, "--slots", "1")

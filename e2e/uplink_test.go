@@ -15,7 +15,7 @@ import (
 )
 
 // staged is the size of the input of the job of TestNATSaturatedUplink, in bytes. It is several
-// times the capacity of the queues on the way.
+// times the capacity of the queues on the path.
 const staged = 2 << 20
 
 // TestNATSaturatedUplink stages from a home network with a 2 Mbit/s uplink to two others. One of
@@ -31,7 +31,7 @@ func TestNATSaturatedUplink(t *testing.T) {
 		t.Fatalf("exit status %d", s)
 	}
 	for _, h := range []*home{near, far, behind} {
-		i.distance(h.port, ether.Way{Delay: 30 * time.Millisecond})
+		i.distance(h.port, ether.Link{Delay: 30 * time.Millisecond})
 		h.rates(2, 20)
 	}
 	for _, p := range g.peers[1:3] {
@@ -61,7 +61,7 @@ func TestNATSaturatedUplink(t *testing.T) {
 		t.Fatalf("exit status %d", s)
 	}
 	expectStepper(t, j, 5, 10, 5)
-	expectNobodyFailed(t, j)
+	expectNoFailure(t, j)
 	for _, p := range g.peers {
 		if n := strings.Count(p.log.String(), "dropped a connection that does not respond"); n > 0 {
 			t.Errorf("%s has dropped %d connections", p.machine.addr, n)

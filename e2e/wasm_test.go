@@ -27,8 +27,8 @@ func module(t *testing.T, pkg string) string {
 	return out
 }
 
-// otherEngine is the executable of an engine that these tests use in addition to the built-in one;
-// empty if there is none.
+// otherEngine is the executable of an engine that these tests use in addition to the built-in one, or "" if
+// there is none.
 var otherEngine = os.Getenv("P2PMPI_TEST_ENGINE")
 
 // mixedGrid is like grid, but every second peer uses the other engine, if there is one. It checks
@@ -69,7 +69,7 @@ func TestWasmConformance(t *testing.T) {
 }
 
 // TestWasmRunsWhereNativeProgramsAreRefused runs a Go package on peers whose owners accept only
-// modules. p2prun must build it as a module after they have refused it.
+// modules. p2prun must build the package as a module after the peers have refused the native program.
 func TestWasmRunsWhereNativeProgramsAreRefused(t *testing.T) {
 	t.Parallel()
 	example, err := filepath.Abs("../examples/ep")
@@ -108,7 +108,7 @@ func TestWasmResumesFromACheckpoint(t *testing.T) {
 	peers := mixedGrid(t, 3, "--slots", "2")
 	stepper := module(t, "./e2e/programs/stepper")
 	first := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s", stepper, "-steps", "1", "-every", "1")
-	if s := first.wait(); s != 0 { // then all peers have compiled it
+	if s := first.wait(); s != 0 { // afterwards all peers have compiled the module
 		t.Fatalf("exit status %d", s)
 	}
 	const steps, kill = 2000, 500
@@ -121,7 +121,7 @@ func TestWasmResumesFromACheckpoint(t *testing.T) {
 	process, took, messages := j.awaitHealedBy(1)
 	t.Logf("%s replaced 1.0 after %v, with %d messages", process, took, messages)
 	if messages >= 2*kill { // each step has two messages
-		t.Errorf("%d messages were replayed to %s: it has not resumed from a checkpoint", messages, process)
+		t.Errorf("%d messages were replayed to %s, which has not resumed from a checkpoint", messages, process)
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)

@@ -13,22 +13,22 @@ import (
 func TestSubmitterKilledWhileItHoldsSlots(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "1")
-	sound, hangs := peers[:2], peers[2]
-	run := []string{"--supernode", sound[0].addr, "-w", "100"}
+	responsive, hangs := peers[:2], peers[2]
+	run := []string{"--supernode", responsive[0].addr, "-w", "100"}
 	ring := filepath.Join(bin, "ring")
 	victim := submit(t, t.TempDir(), append(run, "-n", "4", ring)...) // one slot more than there are
 	victim.waitFor("phase reserving", func(e event) bool { return e.Phase == "reserving" })
 	hangs.signal(syscall.SIGSTOP)
 	defer hangs.signal(syscall.SIGCONT)
-	for awaitHeld(t, sound[0]); ; awaitHeld(t, sound[0]) {
+	for awaitHeld(t, responsive[0]); ; awaitHeld(t, responsive[0]) {
 		victim.cmd.Process.Signal(syscall.SIGSTOP)
-		if s, err := sound[0].status(); err == nil && s.Slots.Held > 0 {
+		if s, err := responsive[0].status(); err == nil && s.Slots.Held > 0 {
 			break
 		}
-		victim.cmd.Process.Signal(syscall.SIGCONT) // it has just released them
+		victim.cmd.Process.Signal(syscall.SIGCONT) // the victim has just released the slots
 	}
 	victim.cmd.Process.Kill()
-	expectNothingLeft(t, sound)
+	expectNothingLeft(t, responsive)
 	if s := submit(t, t.TempDir(), append(run, "-n", "2", ring)...).wait(); s != 0 {
 		t.Errorf("another job: exit status %d", s)
 	}

@@ -28,18 +28,18 @@ import (
 
 // A Config holds all settings that the owner can choose.
 type Config struct {
-	// Home is the folder of this peer. Several peers can run on one machine, each with its own home. A peer
-	// that is not a volunteer makes a temporary home in this folder, which must exist.
+	// Home is the folder of this peer. Several peers can run on one machine, each with its own home. A peer that
+	// is not a volunteer creates a temporary home in this folder, which must exist.
 	Home string
 
 	// Jobs is the folder where a peer that is not a volunteer keeps its user's jobs. Another process can
-	// resume them as the peer with the same Identity: see job.Kept. If Jobs is empty, the peer does not
+	// resume them as the peer with the same Identity: see submit.Kept. If Jobs is empty, the peer does not
 	// keep jobs. If Identity is nil, the peer generates a new one.
 	Jobs     string
 	Identity crypto.PrivKey
 
 	// PeersFile is the file where a peer that is not a volunteer keeps its known peers. Another process can
-	// then find the network without a supernode: see PeersOf. If empty, the peer does not keep them.
+	// then find the network without a supernode: see homedir.PeersOf. If empty, the peer does not keep them.
 	PeersFile string
 
 	// Listen holds the addresses that the host listens on. Port 0 takes a free port. Without addresses, the
@@ -51,8 +51,8 @@ type Config struct {
 	// With "none", messages use only libp2p connections.
 	DataListen string
 
-	// Channels lists kinds of channels between processes, of shm, tcp and stream: those that a volunteer
-	// permits, or those that a job uses, best first. Empty means all kinds.
+	// Channels lists the kinds of channels between processes (shm, tcp, stream) that a volunteer permits or a
+	// job uses, best first. An empty list means all kinds.
 	Channels []string
 
 	// Supernodes are the peers that introduce this one, each listed once. Without supernodes, the peer relies
@@ -71,14 +71,14 @@ type Config struct {
 	Token string
 
 	// MemberOf is the user's home, for a peer that is not a volunteer. The peer uses that home's token, and
-	// that home's identity confirms the peer's membership. Empty means none.
+	// that home's identity confirms the peer's membership. If empty, there is no such home.
 	MemberOf string
 
-	// Settings are those of lending the machine to other users.
+	// Settings control how the machine is lent to other users.
 	lending.Settings
 
-	// Niceness is the niceness of programs, 1 to 19. With higher values they give way more to other programs
-	// of the machine.
+	// Niceness is the niceness of programs, 1 to 19. The higher the value, the more they yield to other programs
+	// on the machine.
 	Niceness int
 
 	// Readable lists absolute paths of files and folders that native programs may read, such as a library
@@ -89,12 +89,12 @@ type Config struct {
 	// wazero. If that engine does not work, the peer uses wazero.
 	WasmEngine string
 
-	// Owner names the owner of this machine. The replicas of a rank are placed on machines of different
-	// owners if possible. Empty means not stated. In a private network, the name that the network's owner
-	// has signed counts instead: see Invite.
+	// Owner names the owner of this machine. The replicas of a rank are placed on machines of different owners
+	// if possible. If empty, the owner is not stated. In a private network, the name that the network's owner
+	// has signed takes precedence: see networks.Invite.
 	Owner string
 
-	// Site names the location of the machine, such as a building; empty means none in particular. Machines
+	// Site names the location of the machine, such as a building. If empty, the location is not stated. Machines
 	// of one site may fail together, so the replicas of a rank are placed at different sites if possible.
 	// Staged files enter each site about once.
 	Site string
@@ -104,7 +104,7 @@ type Config struct {
 	// peer does not disclose the value itself to submitters: see reservation.Config.
 	Machine string
 
-	// HTTP is the host:port of the status page and the metrics; empty means none.
+	// HTTP is the host:port of the status page and the metrics. If empty, neither is served.
 	HTTP string
 
 	// MDNS enables mDNS, which finds the peers of the local network without a supernode.
@@ -120,12 +120,12 @@ type Config struct {
 	// work. With Private they do not, so New waits a few seconds for a supernode to relay.
 	Reachability node.Reachability
 
-	// Relay lets other peers of the network be reached through this peer. Peers that have it as a supernode
-	// use it at once; all others, when it is found to be publicly reachable.
+	// Relay lets other peers of the network be reached through this peer. Peers that have this peer as a
+	// supernode use it as a relay at once. Other peers do so once it is found to be publicly reachable.
 	Relay bool
 
 	// RelayPeers is the number of peers that may be reached through this one. RelayData, in MiB for each
-	// direction, and RelayTime limit one circuit; 0 means no limit. A job loses a peer when its circuit
+	// direction, and RelayTime limit one circuit. Zero means no limit. A job loses a peer when its circuit
 	// ends, so the limits guard only against abuse and are far above the needs of jobs.
 	RelayPeers int
 	RelayData  int64
@@ -135,9 +135,9 @@ type Config struct {
 	// peer sooner and sends more messages.
 	GossipPeriod time.Duration
 
-	// ToleratedHang is the additional silence that a job's peers tolerate before they report a peer as
-	// failed. A longer hang tolerates longer pauses of machines and networks, and delays the detection of
-	// failures by the same time. At its default, jobs without replicas tolerate more.
+	// ToleratedHang is the additional silence that a job's peers tolerate before they report a peer as failed. A
+	// larger value tolerates longer interruptions of machines and networks, and delays the detection of failures
+	// by the same time. With the default, jobs without replicas tolerate a longer silence.
 	ToleratedHang time.Duration
 
 	// Detector selects the failure detector: fast, or gossip as in the original P2P-MPI. All peers of a job
@@ -151,8 +151,8 @@ type Config struct {
 	// LogLevel is the lowest level of logged messages: trace, debug, info, warn or error.
 	LogLevel string
 
-	// diskFree returns the free bytes of the file system that holds, or will hold, a folder; -1 if not
-	// known.
+	// diskFree returns the free bytes of the file system that holds, or will hold, a folder. It returns -1 if
+	// the number is unknown.
 	diskFree func(dir string) int64
 }
 
@@ -286,10 +286,10 @@ func (c Config) validateRelay(wrong *fieldErrors) {
 	}
 }
 
-// validateLending checks the settings for slots, limits, and the policy towards submitters.
+// validateLending checks the settings for slots, limits, and the policy for submitters.
 func (c Config) validateLending(wrong *fieldErrors) {
 	wrong.add(c.Settings.Validate())
-	if c.Niceness < 1 || c.Niceness > launch.MostNiceness { // 0 would not work: presence.Load depends on it
+	if c.Niceness < 1 || c.Niceness > launch.MostNiceness { // presence.Load relies on a niceness above 0
 		wrong.say("niceness %d: want 1 to %d", c.Niceness, launch.MostNiceness)
 	}
 	for _, name := range c.Readable {

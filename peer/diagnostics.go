@@ -13,7 +13,7 @@ import (
 )
 
 // Examine returns the facts about this machine that doctor.Diagnose judges. If a peer runs on the home of
-// cfg, that peer examines the machine; otherwise Examine does so itself. It takes some seconds.
+// cfg, that peer examines the machine; otherwise Examine does so itself. Examine takes some seconds.
 func Examine(ctx context.Context, cfg Config) (doctor.Facts, error) {
 	client, err := control.Dial(ctx, cfg.Home)
 	if errors.Is(err, control.ErrNoPeer) {
@@ -32,7 +32,7 @@ func examineWithout(ctx context.Context, cfg Config) doctor.Facts {
 	var cache status.Cache
 	_, err := homedir.Open(cfg.Home)
 	if err == nil {
-		f.Machine.Walls = launch.ExamineSandbox(cfg.Home)
+		f.Machine.Sandbox = launch.ExamineSandbox(cfg.Home)
 		cache, err = control.CacheOf(cfg.Home)
 	}
 	if err != nil {

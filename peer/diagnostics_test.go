@@ -17,7 +17,7 @@ func TestDiagnosePeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Network == nil || s.Network.Supernodes != 2 || s.Network.Met != 1 || len(s.Network.Ahead) != 1 || s.Network.Doubted != 0 {
-		t.Errorf("got %+v, want one of two supernodes met, and its clock", s.Network)
+		t.Errorf("got %+v, want one of two supernodes connected, and its clock compared", s.Network)
 	}
 	if s.Machine.CacheLimit != p.cfg.CacheLimit<<20 || s.Machine.Memory == 0 {
 		t.Errorf("got %+v", s.Machine)

@@ -8,19 +8,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-// halting records that a peer has to end, in which way, and why. Its methods are safe for concurrent use.
+// halting records whether, how and why a peer has to end. Its methods are safe for concurrent use.
 type halting struct {
 	halted chan struct{} // closed when the peer has to be closed
 
 	mu     sync.Mutex
 	once   sync.Once
-	asked  status.Halt // strongest halt asked for
+	asked  status.Halt // strongest requested halt
 	failed error       // reason, if the owner did not ask for it
 }
 
 func newHalting() *halting { return &halting{halted: make(chan struct{})} }
 
-// ask records that a halt was asked for, and reports whether it is stronger than those before.
+// ask records a requested halt, and reports whether it is stronger than all earlier ones.
 func (h *halting) ask(how status.Halt) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,14 +32,13 @@ func (h *halting) ask(how status.Halt) bool {
 	return true
 }
 
-// strongest returns the strongest halt asked for, or "".
+// strongest returns the strongest requested halt, or "".
 func (h *halting) strongest() status.Halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.asked
 }
 
-// now closes halted.
 func (h *halting) now() { h.once.Do(func() { close(h.halted) }) }
 
 // fail records why the peer has to end although the owner did not ask for it.

@@ -13,7 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 )
 
-// TestHomeWithoutItsTokenIsRefused also creates the network again with the remaining key.
+// TestHomeWithoutItsTokenIsRefused checks that a home without its token is refused, and that the network can be
+// created again with the remaining key.
 func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 	dir := shortDir(t)
 	made, err := networks.Create(dir, "lab", "", time.Hour)
@@ -29,7 +30,7 @@ func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 		if p != nil {
 			p.Close()
 		}
-		t.Errorf("got %v, want it refused", err)
+		t.Errorf("got %v, want the home refused", err)
 	}
 	again, err := networks.Create(dir, "lab", "", time.Hour)
 	if err != nil || again.Owner != made.Owner {
@@ -41,8 +42,8 @@ func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 	}
 }
 
-// TestSubmittersOfAHomeAreMembers checks that another identity of the same home is also a member, and that
-// one of another home is not.
+// TestSubmittersOfAHomeAreMembers checks that another identity of the same home is also a member, and that an
+// identity of another home is not.
 func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	dir := shortDir(t)
 	if _, err := networks.Create(dir, "lab", "", time.Hour); err != nil {
@@ -50,7 +51,7 @@ func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	}
 	member := boot(t, func(c *Config) { c.Home, c.Network = dir, "lab" })
 	if got := member.Status(t.Context()).Network; !strings.HasPrefix(got, "lab+") {
-		t.Errorf("it is of network %q, want a private one", got)
+		t.Errorf("got network %q, want a private one", got)
 	}
 	submit := func(change func(*Config)) *Peer {
 		t.Helper()
@@ -72,12 +73,12 @@ func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	}
 	theirs := submit(func(*Config) {})
 	if theirs.Unmet() == nil || theirs.Refused() == nil || !strings.Contains(theirs.Refused().Error(), "no token") {
-		t.Errorf("got %v, %v; want it refused", theirs.Unmet(), theirs.Refused())
+		t.Errorf("got %v, %v; want the peer refused", theirs.Unmet(), theirs.Refused())
 	}
 	copied := LocalConfig()
 	copied.Home, copied.Network = shortDir(t), "lab"
 	copied.Token = filepath.Join(dir, "networks", "lab", "token")
 	if _, err := New(t.Context(), copied, SubmitOnly, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "bound to peer") {
-		t.Errorf("got %v; want a token refused that is another's", err)
+		t.Errorf("got %v; want the token of another peer refused", err)
 	}
 }

@@ -71,7 +71,7 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 // TestPrecedenceHoldsForEveryOption sets every option of every command in the file, the environment and the
 // command line, and removes the values one by one.
 func TestPrecedenceHoldsForEveryOption(t *testing.T) {
-	const someone = "/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
+	const peerPart = "/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
 	values := map[string][3]string{ // by type: in the file, the environment and the command line
 		"string": {"file", "env", "flag"}, "int": {"1", "2", "3"}, "int64": {"1", "2", "3"},
 		"duration": {"1s", "2s", "3s"}, "bool": {"true", "false", "true"},
@@ -79,7 +79,7 @@ func TestPrecedenceHoldsForEveryOption(t *testing.T) {
 		"float64": {"0.25", "0.5", "0.75"}, "number of replicas": {"2", "auto", "3"},
 		"size of memory": {"1024", "2048", "4096"},
 		"list of multiaddrs": {
-			"/ip4/127.0.0.1/tcp/1" + someone, "/ip4/127.0.0.1/tcp/2" + someone, "/ip4/127.0.0.1/tcp/3" + someone,
+			"/ip4/127.0.0.1/tcp/1" + peerPart, "/ip4/127.0.0.1/tcp/2" + peerPart, "/ip4/127.0.0.1/tcp/3" + peerPart,
 		},
 	}
 	for _, key := range allKeys() {
@@ -164,9 +164,9 @@ func TestConfigurationErrorMessages(t *testing.T) {
 	}{
 		"unknown key":        {file: "slotz: 3\nother:\n  deep: 1\n", want: []string{"config.yaml", "unknown key other.deep, slotz (did you mean slots?)"}},
 		"mistyped variable":  {env: map[string]string{"P2PMPI_MAX_JOB": "3"}, want: []string{"P2PMPI_MAX_JOB:", "did you mean P2PMPI_MAX_JOBS?"}},
-		"of mpj":             {env: map[string]string{"P2PMPI_CHEKC": "1"}, want: []string{"did you mean P2PMPI_CHECK?"}},
+		"variable of mpj":    {env: map[string]string{"P2PMPI_CHEKC": "1"}, want: []string{"did you mean P2PMPI_CHECK?"}},
 		"corrupt":            {file: "slots: 3\nnetwork: [oops\n", want: []string{"config.yaml", "line "}},
-		"not YAML's map":     {file: "just words\n", want: []string{"config.yaml"}},
+		"not a YAML map":     {file: "just words\n", want: []string{"config.yaml"}},
 		"type in file":       {file: "slots: many\n", want: []string{"config.yaml", "key slots", `"many"`}},
 		"type in env":        {env: map[string]string{"P2PMPI_MAX_JOBS": "x"}, want: []string{"P2PMPI_MAX_JOBS", `"x"`}},
 		"address in file":    {file: "listen: [/ip4/127.0.0.1/tcp/1, tcp://x]\n", want: []string{"config.yaml", "key listen", `"tcp://x" is not a multiaddr`}},
@@ -192,7 +192,8 @@ func TestConfigurationErrorMessages(t *testing.T) {
 	}
 }
 
-// TestUnrelatedEnvironmentVariablesAreIgnored checks that only near misses of options' names are errors.
+// TestUnrelatedEnvironmentVariablesAreIgnored checks that only variables whose names resemble those of options
+// are errors.
 func TestUnrelatedEnvironmentVariablesAreIgnored(t *testing.T) {
 	if errs := checkVariables([]string{"P2PMPI_HOME=/x", "P2PMPI_CONFIG=x", "P2PMPI_COLL=x", "P2PMPI_CHECK=1", "P2PMPI_BUILD_SERVER=x", "P2PMPI_FD=3", "P2PMPI_LOCAL_PEER=1", "SLOTZ=3", "P2PMPI=x"}); len(errs) > 0 {
 		t.Errorf("got %v", errs)
@@ -204,7 +205,7 @@ func TestEveryOptionIsAConfigurationKey(t *testing.T) {
 	for _, want := range []string{"home", "listen", "supernode", "network", "slots", "max-jobs", "http", "detach",
 		"ranks", "replicas", "strategy", "files", "input", "output", "wait", "timeout", "local", "tag-output", "json", "drain", "now"} {
 		if !slices.Contains(keys, want) {
-			t.Errorf("%s is no key", want)
+			t.Errorf("%s is not a key", want)
 		}
 	}
 }
@@ -220,7 +221,7 @@ func TestValidateReportsEveryWrongField(t *testing.T) {
 	}
 	for _, option := range []string{"home", "network", "slots", "max-jobs", "allow", "gossip-period", "tolerated-hang", "detector", "cache-limit", "log-level"} {
 		if !strings.Contains(err.Error(), option) {
-			t.Errorf("got no word of %s in:\n%v", option, err)
+			t.Errorf("no error mentions %s:\n%v", option, err)
 		}
 	}
 	for name, good := range map[string]Config{"default": DefaultConfig(), "local": LocalConfig()} {
@@ -245,7 +246,8 @@ func TestUsagesContainNoLineBreaks(t *testing.T) {
 	})
 }
 
-// TestConfigurationPageListsEveryOption: docs/configuration.md has a row for every option, with its default.
+// TestConfigurationPageListsEveryOption checks that docs/configuration.md has a row for every option, with its
+// default.
 func TestConfigurationPageListsEveryOption(t *testing.T) {
 	page, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {

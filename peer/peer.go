@@ -39,7 +39,7 @@ type Role int
 const (
 	Volunteer  Role = iota // donates slots, has a home and a control socket
 	SubmitOnly             // submits its user's jobs and then ends
-	Introducer             // submit-only, but also the supernode of temporary peers, which end with it
+	Introducer             // submit-only, and the supernode of temporary peers, which end when it ends
 )
 
 // handOverTimeout bounds an orderly handover of jobs: the time for another replica to take over, or for a
@@ -88,10 +88,9 @@ type Peer struct {
 	drained  atomic.Bool // true if the peer ended because no job was left
 }
 
-// New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are
-// configured, one of them has introduced the peer. Supernodes that do not answer are no error, because the
-// peer keeps trying them and the network may heal; Unmet reports this case. The peer lives until Close; ctx
-// bounds only the start.
+// New starts a peer and returns when the peer can take jobs: its services run and, if supernodes are configured,
+// one of them has introduced the peer. Unresponsive supernodes are not an error, because the peer keeps trying
+// to reach them; Unmet reports this case. The peer lives until Close; ctx bounds only the start.
 //
 // The error is a *homedir.Error, a *homedir.RunningError or a *CopyError if the owner has to act.
 func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
@@ -116,8 +115,8 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	return p, nil
 }
 
-// Unmet returns the reason why no supernode had introduced the peer when New returned. It returns nil if
-// one had, or if none is configured.
+// Unmet returns the reason why no supernode had introduced the peer when New returned. It returns nil if a
+// supernode had introduced the peer, or if none is configured.
 func (p *Peer) Unmet() error { return p.unmet }
 
 func (p *Peer) start() error {
@@ -126,7 +125,7 @@ func (p *Peer) start() error {
 		steps = append(steps, p.startHistory, p.startVolunteer, p.startSuspending)
 	}
 	// Discovery announces the peer, so it starts after the services that must answer.
-	for _, step := range append(steps, p.startDiscovery, p.keepPartners, p.startControl) {
+	for _, step := range append(steps, p.startDiscovery, p.keepConnected, p.startControl) {
 		if err := step(); err != nil {
 			return err
 		}
@@ -137,13 +136,13 @@ func (p *Peer) start() error {
 // owns registers a function that runs when the peer closes, before those registered earlier.
 func (p *Peer) owns(name string, close func() error) { p.parts.add(name, close) }
 
-// startHome opens and locks the home. For a peer that is not a volunteer, it makes a temporary home in
+// startHome opens and locks the home. For a peer that is not a volunteer, it creates a temporary home in
 // Config.Home instead, which is removed when the peer closes.
 func (p *Peer) startHome() (err error) {
 	if p.role != Volunteer {
 		dir, err := os.MkdirTemp(p.cfg.Home, "submit-")
 		if err != nil {
-			return fmt.Errorf("make a temporary home: %w", err)
+			return fmt.Errorf("create a temporary home: %w", err)
 		}
 		p.owns("temporary home", func() error { return os.RemoveAll(dir) })
 		p.home = homedir.Dir(dir)
@@ -176,7 +175,8 @@ func (p *Peer) ID() p2ppeer.ID { return p.net.Host.ID() }
 // AddrInfo returns the peer's ID and the addresses under which other peers can reach it.
 func (p *Peer) AddrInfo() p2ppeer.AddrInfo { return *host.InfoFromHost(p.net.Host) }
 
-// Addresses returns the same as multiaddrs. They end with the peer's ID, as --supernode expects them.
+// Addresses returns the addresses of AddrInfo as multiaddrs. They end with the peer's ID, as --supernode expects
+// them.
 func (p *Peer) Addresses() []string {
 	info := p.AddrInfo()
 	addrs, err := p2ppeer.AddrInfoToP2pAddrs(&info)
@@ -194,7 +194,7 @@ func (p *Peer) Addresses() []string {
 func (p *Peer) Submitter() *submit.Submitter { return p.submitter }
 
 // Refused returns the reason why another peer has refused this one: one of the two is not a member of the
-// other's private network. It is nil if no peer has.
+// other's private network. Refused returns nil if no peer has refused this one.
 func (p *Peer) Refused() error { return p.admission.Refused() }
 
 // Halt asks the peer to end and returns at once. Halted is closed when the caller has to call Close. A
@@ -235,7 +235,7 @@ func (p *Peer) Close() error {
 }
 
 // errEnding is the reason given to users whose jobs were submitted through this peer.
-var errEnding = errors.New("the peer that it was handed to is ending")
+var errEnding = errors.New("the peer that the job was handed to is ending")
 
 func (p *Peer) close(timeout time.Duration) error {
 	p.end(errEnding)
@@ -255,7 +255,7 @@ func (p *Peer) drain() {
 	}
 }
 
-// tellTimeout bounds the time in which submitters learn why their jobs end, and release them.
+// tellTimeout bounds the time for submitters to learn why their jobs end and to release them.
 const tellTimeout = 2 * time.Second
 
 // handOver gives the jobs here a limited time to continue elsewhere, and ends the remaining ones. Then it

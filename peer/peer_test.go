@@ -150,7 +150,7 @@ func TestS4DisconnectedClientCancelsTheJob(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	if !p.jobs.Await(ctx) || !p.awaitSlots(ctx) {
-		t.Error("the job's slots were not given back")
+		t.Error("the job's slots were not released")
 	}
 }
 
@@ -176,18 +176,18 @@ func TestControlSocketAPI(t *testing.T) {
 		status             int
 		want               string
 	}{
-		"status":        {"GET", "/v1/status", "", 200, p.ID().String()},
-		"no such thing": {"GET", "/v1/nothing", "", 404, ""},
-		"wrong method":  {"GET", "/v1/jobs", "", 405, ""},
-		"bad mode":      {"POST", "/v1/halt?mode=gently", "", 400, "gently"},
-		"bad filter":    {"GET", "/v1/candidates?filter=all", "", 400, "filter"},
-		"not JSON":      {"POST", "/v1/jobs", "hello", 400, "read job"},
-		"empty job":     {"POST", "/v1/jobs", "{}", 200, `"status":64`},
-		"attach":        {"POST", "/v1/jobs/other/attach", "", 409, "no such job is kept"},
-		"outside":       {"POST", "/v1/jobs/..%2fother/attach", "", 409, "no such job is kept"},
-		"shown":         {"POST", "/v1/jobs/other/shown?number=1", "", 404, "no such job"},
-		"shown what":    {"POST", "/v1/jobs/other/shown?number=all", "", 400, "number"},
-		"cancel":        {"DELETE", "/v1/jobs/other", "", 404, "no such job"},
+		"status":       {"GET", "/v1/status", "", 200, p.ID().String()},
+		"unknown path": {"GET", "/v1/nothing", "", 404, ""},
+		"wrong method": {"GET", "/v1/jobs", "", 405, ""},
+		"bad mode":     {"POST", "/v1/halt?mode=gently", "", 400, "gently"},
+		"bad filter":   {"GET", "/v1/candidates?filter=all", "", 400, "filter"},
+		"not JSON":     {"POST", "/v1/jobs", "hello", 400, "read job"},
+		"empty job":    {"POST", "/v1/jobs", "{}", 200, `"status":64`},
+		"attach":       {"POST", "/v1/jobs/other/attach", "", 409, "no such job is kept"},
+		"outside":      {"POST", "/v1/jobs/..%2fother/attach", "", 409, "no such job is kept"},
+		"shown":        {"POST", "/v1/jobs/other/shown?number=1", "", 404, "no such job"},
+		"not a number": {"POST", "/v1/jobs/other/shown?number=all", "", 400, "number"},
+		"cancel":       {"DELETE", "/v1/jobs/other", "", 404, "no such job"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestO2HaltEndsLocalSubmissions(t *testing.T) {
 		}
 		return nil
 	})
-	if want := "cancelled: the peer that it was handed to is ending"; err != nil || result.Status != job.StatusCancelled || result.Message != want {
+	if want := "cancelled: the peer that the job was handed to is ending"; err != nil || result.Status != job.StatusCancelled || result.Message != want {
 		t.Errorf("got %+v, %v; want %q", result, err, want)
 	}
 	if err := <-closed; err != nil {
@@ -347,12 +347,12 @@ func TestStatusPage(t *testing.T) {
 		status     int
 		want       string
 	}{
-		"page":             {"/", addr, 200, "2 of 2"},
-		"metrics":          {"/metrics", addr, 200, "libp2p_"},
-		"status":           {"/v1/status", addr, 200, p.ID().String()},
-		"localhost":        {"/", "localhost", 200, p.ID().String()},
-		"foreign name":     {"/", "evil.example", 403, "address"},
-		"nothing but root": {"/x", addr, 404, ""},
+		"page":              {"/", addr, 200, "2 of 2"},
+		"metrics":           {"/metrics", addr, 200, "libp2p_"},
+		"status":            {"/v1/status", addr, 200, p.ID().String()},
+		"localhost":         {"/", "localhost", 200, p.ID().String()},
+		"foreign host name": {"/", "evil.example", 403, "address"},
+		"unknown path":      {"/x", addr, 404, ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestStatusPage(t *testing.T) {
 				t.Errorf("got %d %.200s, want %d with %q", resp.StatusCode, body, test.status, test.want)
 			}
 			if allowed := resp.Header.Get("Access-Control-Allow-Origin"); allowed != "" {
-				t.Errorf("pages of %s may read it", allowed)
+				t.Errorf("pages of %s may read the status page", allowed)
 			}
 		})
 	}
@@ -466,7 +466,7 @@ func TestStatusEncodesEmptyListsNotNull(t *testing.T) {
 func TestStatusShowsConnectionKinds(t *testing.T) {
 	first := boot(t, nil)
 	if first.Connected() {
-		t.Error("connected with no peer")
+		t.Error("connected to no peer")
 	}
 	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
 	for of, other := range map[*Peer]*Peer{first: second, second: first} {
@@ -476,7 +476,7 @@ func TestStatusShowsConnectionKinds(t *testing.T) {
 		}
 		c := connected[0]
 		if c.Peer != other.ID().String() || c.Way != "direct" || c.Transport != "tcp" || c.RTT <= 0 || c.Relay+c.Why != "" {
-			t.Errorf("got %+v, want a direct one over TCP, and how far", c)
+			t.Errorf("got %+v, want a direct connection over TCP and its round-trip time", c)
 		}
 	}
 }
@@ -492,7 +492,7 @@ func TestSubmitOnlyPeerLeavesNoFiles(t *testing.T) {
 	select {
 	case <-p.Halted():
 	default:
-		t.Error("waits for jobs that it cannot have")
+		t.Error("the peer waits for jobs that it cannot host")
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)

@@ -29,7 +29,7 @@ func (o owned) Examine(ctx context.Context) doctor.Facts {
 		Addresses: len(o.Addresses()), Supernodes: o.cfg.Supernodes,
 	})
 	m := doctor.ExamineMachine(ctx, string(o.home), o.net.Ports.Router())
-	m.Walls = o.terms.sandbox
+	m.Sandbox = o.terms.sandbox
 	store := o.files.Store()
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
 	return doctor.Facts{Network: network, Machine: m, Granted: o.granted(), Unread: o.terms.suspend.Unread()}
@@ -69,22 +69,22 @@ func (o owned) updateGrant(slots int) {
 	o.launcher.SetGrant(grant)
 }
 
-// Fates returns the fates of the present jobs if the peer is halted.
+// Fates returns what happens to each current job if the peer is halted.
 func (o owned) Fates(how status.Halt) status.Halting {
-	h := status.Halting{Peer: o.ID().String(), Mode: how, Jobs: []status.Parting{}} // a list in JSON even when empty
+	h := status.Halting{Peer: o.ID().String(), Mode: how, Jobs: []status.JobFate{}} // a list in JSON even when empty
 	for _, j := range o.launcher.Jobs() {
 		if j.Submitter != o.ID() {
-			h.Jobs = append(h.Jobs, status.Parting{Job: j.Job, Program: j.Name, Processes: j.Processes, Fate: how.Fate(j.Movable)})
+			h.Jobs = append(h.Jobs, status.JobFate{Job: j.Job, Program: j.Name, Processes: j.Processes, Fate: how.Fate(j.Movable)})
 		}
 	}
 	for _, j := range o.submitter.Jobs() {
-		h.Jobs = append(h.Jobs, status.Parting{Job: j.Job, Program: j.Name, Fate: how.Fate(false)})
+		h.Jobs = append(h.Jobs, status.JobFate{Job: j.Job, Program: j.Name, Fate: how.Fate(false)})
 	}
 	return h
 }
 
-// Stop removes the job whose ID begins with prefix from this peer. The job gets no more slots here. Its
-// processes are handed over if now is not set and that takes no longer than handOverTimeout, or else ended.
+// Stop removes the job whose ID begins with prefix from this peer. The job gets no more slots here. Unless now
+// is set, its processes are handed over if that takes no longer than handOverTimeout. Otherwise they are ended.
 // If ctx ends first, the removal continues.
 func (o owned) Stop(ctx context.Context, prefix string, now bool) (status.Stopped, error) {
 	within := handOverTimeout

@@ -53,7 +53,7 @@ type draws struct {
 	io.Reader
 
 	mu   sync.Mutex
-	kept map[string][][]byte // by function of this project; nil if not listening
+	kept map[string][][]byte // by function of this project, or nil if not listening
 }
 
 // drawn is set by TestMain.
@@ -72,7 +72,7 @@ func (d *draws) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// drawer returns the function of this project, outside of tests, that draws.
+// drawer returns the function of this project, outside of tests, that draws the random numbers.
 func drawer() string {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])
@@ -101,8 +101,8 @@ func (d *draws) listen() func() map[string][][]byte {
 	}
 }
 
-// public are the functions that draw numbers that are not secret: names of jobs and files, and marks of
-// peers.
+// public are the functions that draw numbers that are not secret: names of jobs and files, and random
+// identifiers of peers' processes.
 var public = []string{"peer/job/submit.newRun", "discovery.", "filetransfer."}
 
 // TestJobSecretsAreNotDisclosed checks that the secrets that a peer draws for a job are not disclosed, such
@@ -165,34 +165,34 @@ func TestJobSecretsAreNotDisclosed(t *testing.T) {
 		}
 		told["journal of "+p.ID().String()] = string(text)
 	}
-	expectUntold(t, secrets, told)
+	expectUndisclosed(t, secrets, told)
 }
 
-// expectUntold checks that none of the secrets is disclosed, and that keys and tokens are among them.
-func expectUntold(t *testing.T, secrets map[string][][]byte, told map[string]string) {
+// expectUndisclosed checks that none of the secrets is disclosed, and that keys and tokens are among them.
+func expectUndisclosed(t *testing.T, secrets map[string][][]byte, told map[string]string) {
 	t.Helper()
 	var drawers []string
 	for by, all := range secrets {
 		drawers = append(drawers, by)
 		for _, secret := range all {
 			for place, text := range told {
-				if !mayBeTold(by) && tells(text, secret) {
-					t.Errorf("%s has what %s has drawn", place, by)
+				if !isPublic(by) && discloses(text, secret) {
+					t.Errorf("%s contains a secret drawn by %s", place, by)
 				}
 			}
 		}
 	}
 	for _, want := range []string{"reservation.newkey", "newtoken"} {
 		if !strings.Contains(strings.ToLower(strings.Join(drawers, " ")), want) {
-			t.Errorf("nothing was drawn by %s, but by %v", want, drawers)
+			t.Errorf("%s drew no random numbers; these functions did: %v", want, drawers)
 		}
 	}
-	if id := secrets["peer/job/submit.newRun"]; len(id) != 1 || !tells(told["log"], id[0]) { // shows that the search works
+	if id := secrets["peer/job/submit.newRun"]; len(id) != 1 || !discloses(told["log"], id[0]) { // shows that the search works
 		t.Errorf("the job's ID is not in the log: %x", id)
 	}
 }
 
-func mayBeTold(drawer string) bool {
+func isPublic(drawer string) bool {
 	for _, p := range public {
 		if strings.HasPrefix(drawer, p) {
 			return true
@@ -201,8 +201,8 @@ func mayBeTold(drawer string) bool {
 	return false
 }
 
-// tells reports whether a text contains a secret in any form, or one half of a secret of 32 bytes or more.
-func tells(text string, secret []byte) bool {
+// discloses reports whether a text contains a secret in any form, or one half of a secret of 32 bytes or more.
+func discloses(text string, secret []byte) bool {
 	parts := [][]byte{secret}
 	if len(secret) >= 32 {
 		parts = append(parts, secret[:len(secret)/2], secret[len(secret)/2:])

@@ -37,13 +37,13 @@ func (p *Peer) startMembership() error {
 	if warning := p.cfg.OpenWarning(); warning != "" && p.role == Volunteer {
 		p.log.Warn().Msg(warning)
 	}
-	p.admission, err = networks.Enter(p.cfg.network(), id, p.voucher, p.log)
+	p.admission, err = networks.Enter(p.cfg.network(), id, p.homeKey, p.log)
 	return err
 }
 
-// voucher returns the key of the home that this peer belongs to, or nil if there is none. That key confirms
+// homeKey returns the key of the home that this peer belongs to, or nil if there is none. That key confirms
 // the peer's membership to others.
-func (p *Peer) voucher() crypto.PrivKey {
+func (p *Peer) homeKey() crypto.PrivKey {
 	if p.role == Volunteer {
 		return p.key // for additional hosts that libp2p creates
 	}
@@ -148,7 +148,7 @@ func (p *Peer) startSubmitter() error {
 	if p.role == Volunteer {
 		jobs = homedir.JobsOf(string(p.home))
 	}
-	var owner func(p2ppeer.ID) string // returns the signed owner of a peer; nil in an open network
+	var owner func(p2ppeer.ID) string // returns the signed owner of a peer, or nil in an open network
 	if !p.admission.Gate.Open() {
 		owner = p.admission.Gate.Person
 	}
@@ -179,8 +179,8 @@ func (p *Peer) duplicateFound(err *discovery.DuplicateError) {
 	p.Halt(status.Orderly)
 }
 
-// keepPartners keeps this peer connected to the other peers of its jobs.
-func (p *Peer) keepPartners() error {
+// keepConnected keeps this peer connected to the other peers of its jobs.
+func (p *Peer) keepConnected() error {
 	p.discovery.KeepPartners(func() map[p2ppeer.ID]time.Duration {
 		all := p.submitter.Partners()
 		if p.launcher != nil {
@@ -214,7 +214,7 @@ func (p *Peer) startControl() error {
 		p.jobs.Cancel(errEnding) // their contexts derive from the peer's life, which has ended
 		err := server.Close(ctx)
 		if !p.jobs.Await(ctx) {
-			err = errors.Join(err, errors.New("jobs that were handed to this peer are not over"))
+			err = errors.Join(err, errors.New("jobs that were handed to this peer have not ended"))
 		}
 		return err
 	})

@@ -16,15 +16,15 @@ func (c Config) network() networks.Choice {
 	return networks.Choice{Name: c.Network, Open: c.Open, Token: c.Token, Home: cmp.Or(c.MemberOf, c.Home)}
 }
 
-// NetworkID returns the identifier of the network in c among its peers. For a private network it is more
-// than the name. The error states why the network's token cannot be used.
+// NetworkID returns the identifier that peers of the network in c share. In a private network, the identifier
+// contains more than the name. The error states why the network's token cannot be used.
 func (c Config) NetworkID() (string, error) { return c.network().ID() }
 
 // OpenWarning returns a warning if a network with a non-default name is open to any peer because the home
-// has no invitation to it. It is empty if Open confirms that the network is meant to be open.
+// has no invitation to it. OpenWarning returns "" if Open confirms that the network is meant to be open.
 func (c Config) OpenWarning() string { return c.network().OpenWarning() }
 
-// dataListen returns the address for direct connections in the launcher's form; "" means none.
+// dataListen returns the address for direct connections in the launcher's form, or "" if there is none.
 func (c Config) dataListen() string {
 	switch c.DataListen {
 	case "none":
@@ -49,16 +49,16 @@ func (c Config) dataListen() string {
 
 // chooseEngine returns the engine that runs WebAssembly modules here, and logs its name. It is the
 // configured engine if that works, else the built-in one.
-func (c Config) chooseEngine(home string, walls launch.Sandbox, log zerolog.Logger) launch.Engine {
+func (c Config) chooseEngine(home string, sandbox launch.Sandbox, log zerolog.Logger) launch.Engine {
 	engine := launch.BuiltIn()
 	if path := c.WasmEngine; path != "" {
-		other, err := launch.ExamineEngine(home, path, walls)
+		other, err := launch.ExamineEngine(home, path, sandbox)
 		if err == nil {
 			engine = other
 		} else {
 			log.Warn().Err(err).Msg("WebAssembly modules run in the built-in engine")
 		}
 	}
-	log.Info().Str("engine", engine.Name).Msg("runs WebAssembly modules")
+	log.Info().Str("engine", engine.Name).Msg("chose the engine for WebAssembly modules")
 	return engine
 }

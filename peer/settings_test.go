@@ -30,7 +30,7 @@ func TestBuiltInEngineIsTheDefault(t *testing.T) {
 	}
 	cfg.WasmEngine = "bin/engine"
 	if cfg.Validate() == nil {
-		t.Error("a relative path is taken: of what folder?")
+		t.Error("a relative path is accepted, although it has no base folder")
 	}
 }
 

@@ -40,7 +40,7 @@ func (p *Peer) Status(ctx context.Context) status.Status {
 		s.Hosted = status.HostedBy(snapshot, p.launcher.Jobs(), p.launcher.Channels(), s.Connections)
 	}
 	for _, j := range p.submitter.Jobs() {
-		s.Submitted = append(s.Submitted, status.Submitted{Status: j, Unheard: p.jobs.WithoutListenerSince(j.Job)})
+		s.Submitted = append(s.Submitted, status.Submitted{Status: j, Detached: p.jobs.WithoutListenerSince(j.Job)})
 	}
 	for _, k := range p.discovery.Peers() {
 		s.Known = append(s.Known, status.KnownPeer(k, p.admission.OwnerOf(k.AddrInfo.ID, k.Offer.Owner)))
@@ -56,15 +56,15 @@ func (p *Peer) slotStatus(s reservation.Status) status.Slots {
 	}
 }
 
-// granted returns the limits of jobs here; nil if this peer hosts none.
+// granted returns the limits of jobs here, or nil if this peer hosts no jobs.
 func (p *Peer) granted() *status.Granted {
 	if p.launcher == nil {
 		return nil
 	}
 	owners := p.terms.policy
 	return &status.Granted{
-		Grant:  p.launcher.Grant(),
-		Terms:  owners.Terms(p.terms.sandboxComplete()),
-		Unheld: p.launcher.Unenforced(owners.Limits()...),
+		Grant:      p.launcher.Grant(),
+		Terms:      owners.Terms(p.terms.sandboxComplete()),
+		Unenforced: p.launcher.Unenforced(owners.Limits()...),
 	}
 }

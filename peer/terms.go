@@ -33,7 +33,7 @@ func (t *terms) announced() (names []string) {
 	return names
 }
 
-// busy reports whether no job of another user is accepted now.
+// busy reports whether this peer now refuses all jobs of other users.
 func (t *terms) busy() bool { return t.suspend.Rule() != "" || t.fullDisk() }
 
 // fullDisk reports whether the home's file system has less than policy.LeastDisk free.
@@ -42,9 +42,9 @@ func (t *terms) fullDisk() bool {
 	return free >= 0 && free < policy.LeastDisk
 }
 
-// machine returns the machine's present state as the policy needs it.
+// machine returns the machine's current state as the policy needs it.
 func (t *terms) machine(now time.Time) policy.Machine {
-	return policy.Machine{Confined: t.sandboxComplete(), Paused: t.suspend.Rule() != "", NoDisk: t.fullDisk(), Now: now}
+	return policy.Machine{Confined: t.sandboxComplete(), Suspended: t.suspend.Rule() != "", NoDisk: t.fullDisk(), Now: now}
 }
 
 // decide applies the owner's policy to a submitter's job with the given kinds of programs for this machine.
@@ -78,9 +78,9 @@ func (t *terms) logPolicy(log zerolog.Logger, accept []string) {
 		line = line.Str(string(class), string(t.policy.Rules[class].Kind))
 	}
 	line.Msg("rights of each class of submitters")
-	if also := t.policy.Beside(accept); len(also) > 0 {
+	if others := t.policy.OthersMayRun(accept); len(others) > 0 {
 		warning := log.Warn()
-		for class, kind := range also {
+		for class, kind := range others {
 			warning = warning.Str(string(class), string(kind))
 		}
 		warning.Msg("a list of allowed peers does not exclude others: to refuse all other peers, set accept: [none]")

@@ -35,7 +35,7 @@ func (s scene) write(name, text string) {
 }
 
 // TestS3EachRuleSuspendsJobs checks that a rule that fires refuses jobs of other users, but not of the owner.
-// Status and page name the rule. A minute later the peer has resumed.
+// The status and the page name the rule. A minute after the rule has ceased to apply, the peer accepts jobs again.
 func TestS3EachRuleSuspendsJobs(t *testing.T) {
 	skip.Long(t)
 	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
@@ -79,7 +79,7 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 					select {
 					case ticks <- now:
 					case <-time.After(deadline):
-						t.Fatal("the peer does not look at the machine")
+						t.Fatal("the peer does not read the state of the machine")
 					}
 				}
 			}
@@ -87,10 +87,10 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 				t.Helper()
 				status := p.Status(t.Context())
 				if got := status.Slots.Paused; got != string(rule) {
-					t.Errorf("it says to pause by %q, want %q", got, rule)
+					t.Errorf("got suspend rule %q, want %q", got, rule)
 				}
 				var html bytes.Buffer
-				if err := status.WritePage(&html); err != nil || strings.Contains(html.String(), "paused: "+string(rule)) != (rule != "") {
+				if err := status.WritePage(&html); err != nil || strings.Contains(html.String(), "suspended: "+string(rule)) != (rule != "") {
 					t.Errorf("with rule %q, got %v and the page\n%s", rule, err, html.String())
 				}
 				var refused error
@@ -98,10 +98,10 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 					refused = reservation.Paused
 				}
 				if err := ask(t, stranger, p); !errors.Is(err, refused) {
-					t.Errorf("with rule %q, others hear %v", rule, err)
+					t.Errorf("with rule %q, another user gets %v", rule, err)
 				}
 				if err := ask(t, p, p); err != nil {
-					t.Errorf("with rule %q, the owner hears %v", rule, err)
+					t.Errorf("with rule %q, the owner gets %v", rule, err)
 				}
 			}
 			pass(0)
@@ -109,11 +109,11 @@ func TestS3EachRuleSuspendsJobs(t *testing.T) {
 			unread := owned{p}.Examine(t.Context()).Unread
 			for _, u := range unread {
 				if u.Rule == tt.rule || u.Why == "" {
-					t.Errorf("it says that it cannot read %+v", u)
+					t.Errorf("got unread rule %+v", u)
 				}
 			}
 			if len(unread) == 0 || len(doctor.Diagnose(doctor.Facts{Unread: unread})) != len(doctor.Diagnose(doctor.Facts{}))+len(unread) || len(p.Status(t.Context()).Unread) != len(unread) {
-				t.Errorf("of a machine that says little it says that it cannot read %+v", unread)
+				t.Errorf("got unread rules %+v, want those whose sources are missing", unread)
 			}
 			tt.busy(s)
 			pass(10 * time.Second)
@@ -144,16 +144,16 @@ func TestFullDiskIsNotOffered(t *testing.T) {
 	} {
 		free.Store(c.free)
 		if got := p.offer().SlotsFree; got != c.slots {
-			t.Errorf("with %d bytes free it offers %d slots, want %d", c.free, got, c.slots)
+			t.Errorf("with %d bytes free the peer offers %d slots, want %d", c.free, got, c.slots)
 		}
 		if got := p.Status(t.Context()).Slots.NoDisk; got != (c.want != nil) {
-			t.Errorf("with %d bytes free, its status says that there is too little: %v", c.free, got)
+			t.Errorf("with %d bytes free, the status reports a full disk: %v", c.free, got)
 		}
 		if err := ask(t, stranger, p); !errors.Is(err, c.want) {
-			t.Errorf("with %d bytes free, others hear %v, want %v", c.free, err, c.want)
+			t.Errorf("with %d bytes free, another user gets %v, want %v", c.free, err, c.want)
 		}
 		if err := ask(t, p, p); err != nil {
-			t.Errorf("with %d bytes free, the owner hears %v", c.free, err)
+			t.Errorf("with %d bytes free, the owner gets %v", c.free, err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func asNobody(t *testing.T, f func() error) error {
 // users.
 func TestControlSocketChecksTheClientsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		skip.Lacks(t, "root, to be somebody else")
+		skip.Lacks(t, "root, to act as another user")
 	}
 	p := boot(t, nil)
 	for dir, mode := range map[string]os.FileMode{string(p.home): 0o755, p.home.Socket(): 0o666} {
@@ -64,6 +64,6 @@ func TestControlSocketChecksTheClientsUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != "" {
-		t.Errorf("somebody else gets %q", got)
+		t.Errorf("another user gets %q", got)
 	}
 }

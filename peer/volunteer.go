@@ -75,7 +75,7 @@ func (p *Peer) startLauncher(jobs *journal.Journal) error {
 		return fmt.Errorf("start the launcher: %w", err)
 	}
 	p.owns("launcher", p.launcher.Close)
-	p.logUnheld()
+	p.logUnenforced()
 	return nil
 }
 
@@ -114,8 +114,8 @@ func (p *Peer) openJournal() (*journal.Journal, error) {
 	return j, nil
 }
 
-// logUnheld logs the limits that the kernel does not enforce.
-func (p *Peer) logUnheld() {
+// logUnenforced logs the limits that the kernel does not enforce.
+func (p *Peer) logUnenforced() {
 	for _, u := range p.launcher.Unenforced(p.terms.policy.Limits()...) {
 		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
 			Msg("a limit of programs cannot be enforced here")
@@ -145,12 +145,12 @@ func (p *Peer) startSuspending() error {
 // hostedJobs are the jobs that the suspend rules apply to.
 type hostedJobs struct{ *launch.Service }
 
-// Suspend pauses the hosted jobs by a rule, or resumes them if it is empty.
+// Suspend suspends the hosted jobs because of rule, or resumes them if rule is empty.
 func (h hostedJobs) Suspend(rule string, most time.Duration) {
 	h.Pause(launch.Pause{Rule: rule, Most: most})
 }
 
-// startHistory maintains the history of a volunteer.
+// startHistory starts the record of the times at which this volunteer runs.
 func (p *Peer) startHistory() error {
 	var err error
 	if p.history, err = uptime.Open(p.home.History(), p.started); err != nil {

@@ -97,8 +97,8 @@ func trimRun(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *c
 	return viewOf(c, &cfg, stdout, get, display.Trimmed)
 }
 
-// onCache makes the peer of the home operate on its cache, or operates on it directly if no peer is
-// running.
+// onCache calls running with a client of the peer on home. If no peer runs there, it calls alone with home, to
+// operate on the cache directly.
 func onCache[T any](ctx context.Context, home string, running func(*control.Client, context.Context) (T, error), alone func(string) (T, error)) (result T, err error) {
 	client, err := control.Dial(ctx, home)
 	if errors.Is(err, control.ErrNoPeer) {

@@ -22,7 +22,7 @@ import (
 func runDetached(ctx context.Context, home string, args []string, stdout, stderr io.Writer) error {
 	self, err := os.Executable()
 	if err != nil {
-		return command.Fail(command.Unavailable, fmt.Errorf("find this program's own file: %w", err), "")
+		return command.Fail(command.Unavailable, fmt.Errorf("find the file of this program: %w", err), "")
 	}
 	log, err := homedir.OpenLog(home)
 	if err != nil {
@@ -33,7 +33,7 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 	if err != nil {
 		return command.Fail(command.Unavailable, fmt.Errorf("open log: %w", err), "")
 	}
-	// The child outlives this process, and so its context.
+	// The child outlives this process, and therefore ctx.
 	child := exec.CommandContext(context.WithoutCancel(ctx), self, append(slices.Clone(args), "--detach=false")...)
 	child.Stderr = log
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -56,7 +56,7 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 
 // failedDetached copies the child's messages to stderr and returns a failure with its status.
 func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer) error {
-	err := cmp.Or(child.Wait(), errors.New("it exited without a message"))
+	err := cmp.Or(child.Wait(), errors.New("no message"))
 	if is, statErr := log.Stat(); statErr == nil && is.Size() < start {
 		start = 0 // the log was rotated, see homedir.BoundLog
 	}

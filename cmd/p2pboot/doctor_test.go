@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/doctor"
 )
 
-// TestDoctorExitStatusIsTheWorst runs the command without a peer, and where no peer could run.
+// TestDoctorExitStatusIsTheWorst runs the command without a peer, with free and with taken ports.
 func TestDoctorExitStatusIsTheWorst(t *testing.T) {
 	skip.Long(t)
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -40,7 +40,7 @@ func TestDoctorExitStatusIsTheWorst(t *testing.T) {
 				t.Fatal(err)
 			}
 			if doctor.Worst(all) == doctor.Failing && test.status != 2 {
-				skip.Lacks(t, "a machine that lacks nothing else")
+				skip.Lacks(t, "a machine without other problems")
 			}
 			if status != test.status || errs.Len() > 0 {
 				t.Errorf("got status %d, want %d; %s", status, test.status, errs.String())
@@ -52,7 +52,8 @@ func TestDoctorExitStatusIsTheWorst(t *testing.T) {
 	}
 }
 
-// TestDoctorReportsUnusableHome: the report does not blame the machine for the consequences.
+// TestDoctorReportsUnusableHome checks that the report does not blame the machine for the consequences of an
+// unusable home.
 func TestDoctorReportsUnusableHome(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

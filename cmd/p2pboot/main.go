@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Run(ctx, c, args, stdout, stderr)
 }
 
-// boot runs a peer until it is told to end.
+// boot runs a peer until a signal or p2phalt ends it.
 func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error {
 	log, err := command.Logger(homedir.BoundLog(cfg.Home, stderr), cfg.LogLevel)
 	if err != nil {
@@ -118,12 +118,12 @@ func explain(ctx context.Context, err error) error {
 		return command.Fail(command.Usage, duplicate, "remove the file identity from the copied home: it then gets its own identity")
 	}
 	if running, ok := errors.AsType[*homedir.RunningError](err); ok {
-		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")
+		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end the running peer with p2phalt")
 	}
 	if _, ok := errors.AsType[*homedir.Error](err); ok {
 		return command.FailHome(err)
 	}
-	if ctx.Err() != nil { // told to end while starting
+	if ctx.Err() != nil { // a signal arrived during the start
 		return nil
 	}
 	return command.Fail(command.Unavailable, err, "")

@@ -23,13 +23,13 @@ func TestMain(m *testing.M) {
 	if status, ok := launch.Supervise(); ok {
 		os.Exit(status)
 	}
-	if os.Getenv(asCommand) != "" { // the detached child
+	if os.Getenv(asCommand) != "" { // this process is the detached child
 		main()
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// asCommand is the environment variable that makes the test binary p2pboot.
+// asCommand is the environment variable that makes the test binary run as p2pboot.
 const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
@@ -78,24 +78,24 @@ func TestMistakes(t *testing.T) {
 		want   string
 	}{
 		"unknown option":            {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint: did you mean --slots?"},
-		"no number":                 {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
+		"not a number":              {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
 		"mistyped":                  {[]string{"stauts"}, 64, "did you mean p2pboot status?"},
-		"mistyped below":            {[]string{"network", "invit"}, 64, "did you mean p2pboot network invite?"},
+		"mistyped subcommand":       {[]string{"network", "invit"}, 64, "did you mean p2pboot network invite?"},
 		"without dashes":            {[]string{"detach"}, 64, "did you mean p2pboot --detach?"},
 		"network without a command": {[]string{"network"}, 64, "COMMAND is missing: create NAME, invite, join TOKEN or show"},
 		"create without a name":     {[]string{"network", "create"}, 64, "want the NAME of the network"},
 		"create, bad home":          {[]string{"network", "--home", filepath.Join(file, "x"), "create", "lab"}, 73, "p2pboot: error: home " + file},
 		"no port":                   {[]string{"--http", "127.0.0.1"}, 64, `http "127.0.0.1": want host:port`},
-		"no such port":              {[]string{"--http", "127.0.0.1:99999"}, 64, `http "127.0.0.1:99999": want host:port`},
+		"invalid port":              {[]string{"--http", "127.0.0.1:99999"}, 64, `http "127.0.0.1:99999": want host:port`},
 		"argument":                  {[]string{"now"}, 64, `unexpected argument "now"`},
-		"status of none":            {[]string{"status", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
+		"status, no peer":           {[]string{"status", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
 		"status with an argument":   {[]string{"status", "now"}, 64, `unexpected argument "now"`},
 		"doctor with an argument":   {[]string{"doctor", "now"}, 64, `unexpected argument "now"`},
-		"doctor wrong":              {[]string{"doctor", "--slots", "-1"}, 64, "slots -1: want 0 to"},
+		"doctor, negative":          {[]string{"doctor", "--slots", "-1"}, 64, "slots -1: want 0 to"},
 		"stop without a job":        {[]string{"stop"}, 64, "JOB is missing"},
-		"stop of none":              {[]string{"stop", "3f2b8c1e", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
+		"stop, no peer":             {[]string{"stop", "3f2b8c1e", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
 		"trim without a size":       {[]string{"cache", "trim"}, 64, "error: --to MIB is missing or invalid"},
-		"trim below":                {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB is missing or invalid"},
+		"negative size":             {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB is missing or invalid"},
 		"cache with an argument":    {[]string{"cache", "now"}, 64, `unexpected argument "now"`},
 		"cache, bad home":           {[]string{"cache", "--home", filepath.Join(file, "x")}, 73, "home " + file},
 		"history, bad home":         {[]string{"history", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},

@@ -117,7 +117,7 @@ func showCommand(stdout io.Writer) *cobra.Command {
 	return o.setRun(c, "", func(string) error { return o.show(stdout) })
 }
 
-// networkOptions holds the options of the commands of p2pboot network; each command has some of them.
+// networkOptions holds the options of all commands of p2pboot network. Each command has some of them.
 type networkOptions struct {
 	cfg      peer.Config
 	home     *pflag.FlagSet // options of cfg, which the environment and the configuration file can set
@@ -142,7 +142,8 @@ func (o *networkOptions) addLifetime(c *cobra.Command) {
 	c.Flags().Lookup("for").DefValue = "720h"
 }
 
-// setRun makes c run do with its one argument, or without an argument if wants is empty.
+// setRun makes c call do with the command's one argument, or with "" if wants is empty and the command takes no
+// argument.
 func (o *networkOptions) setRun(c *cobra.Command, wants string, do func(arg string) error) *cobra.Command {
 	c.Args = func(c *cobra.Command, args []string) error {
 		if wants == "" {
@@ -243,7 +244,7 @@ func describeNetwork(m networks.Membership, now time.Time) string {
 	}
 	holder := "for peer " + m.Holder
 	if !m.Bound {
-		holder = "for anyone who has it"
+		holder = "for anyone who holds it"
 	}
 	if m.Name != "" {
 		holder += ", in the name of " + m.Name

@@ -72,8 +72,9 @@ func traceSent(ctx context.Context) (context.Context, func() bool) {
 	}}), sent.Load
 }
 
-// stopFailed returns the failure for a request that returned err, if ctx may have ended meanwhile. A peer
-// that has received the request stops the job even if the command does not wait for it.
+// stopFailed returns the failure for a request that returned err. If ctx has ended, the message depends on
+// whether the request was sent: a peer that has received the request stops the job even if the command does not
+// wait.
 func stopFailed(ctx context.Context, err error, said bool) error {
 	_, refused := errors.AsType[*control.RefusedError](err)
 	switch {

@@ -11,14 +11,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control"
 )
 
-// TestInterruptedStopMessages cancels before the request, after it, and when the request was refused.
+// TestInterruptedStopMessages cancels before the request, after the request, and when the request was refused.
 func TestInterruptedStopMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, refused bool
 		want            string
 	}{
 		"before the request": {true, false, "was not asked"},
-		"after it":           {false, false, "will be stopped"},
+		"after the request":  {false, false, "will be stopped"},
 		"refused":            {false, true, "no such job"},
 	} {
 		t.Run(name, func(t *testing.T) {

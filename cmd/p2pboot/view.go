@@ -36,7 +36,7 @@ func viewOf[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get fun
 	return c
 }
 
-// addJSONFlag adds the option --json, which every subcommand with output has.
+// addJSONFlag adds the option --json, which all subcommands with output share.
 func addJSONFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("json", false, "print JSON on standard output")
 }

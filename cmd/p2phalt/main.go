@@ -76,7 +76,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	how := status.Orderly
 	switch {
 	case drain && now:
-		return command.UsageError("--drain and --now exclude each other")
+		return command.UsageError("--drain and --now cannot be combined")
 	case drain:
 		how = status.Drain
 	case now:
@@ -96,7 +96,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	}
 	if err != nil {
 		if ctx.Err() != nil {
-			return command.Fail(command.Cancelled, errors.New("interrupted; the peer was asked to stop, and may still do so"), "")
+			return command.Fail(command.Cancelled, errors.New("interrupted; the peer was asked to stop, and may still stop"), "")
 		}
 		return command.Fail(command.Unavailable, err, "")
 	}

@@ -23,7 +23,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestMistypedVariableIsRefused, as by the other commands.
+// TestMistypedVariableIsRefused checks that p2phalt rejects a mistyped variable, as the other commands do.
 func TestMistypedVariableIsRefused(t *testing.T) {
 	t.Setenv("P2PMPI_HOEM", t.TempDir())
 	var out, errs bytes.Buffer
@@ -44,7 +44,7 @@ func TestMistakes(t *testing.T) {
 	}{
 		"no folder":    {[]string{"--home", filepath.Join(file, "x")}, 73, "p2phalt: error: home " + file},
 		"no peer":      {[]string{"--home", t.TempDir()}, 69, "p2phalt: error: no peer is running on home"},
-		"both":         {[]string{"--drain", "--now"}, 64, "exclude each other"},
+		"both":         {[]string{"--drain", "--now"}, 64, "cannot be combined"},
 		"argument":     {[]string{"please"}, 64, `unexpected argument "please"`},
 		"mistyped":     {[]string{"--drian"}, 64, "p2phalt: hint: did you mean --drain?"},
 		"no dashes":    {[]string{"now"}, 64, "p2phalt: hint: did you mean p2phalt --now?"},

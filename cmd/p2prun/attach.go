@@ -50,7 +50,7 @@ func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	return result.Status, nil
 }
 
-// attachOwn resumes a job as a peer with the identity of the p2prun that was killed.
+// attachOwn resumes a job as a peer with the identity of the killed p2prun.
 func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept submit.Kept, show *display.Display, stderr io.Writer) (job.Result, error) {
 	var err error
 	if cfg.Identity, err = kept.Key(); err != nil {
@@ -142,6 +142,6 @@ func withoutAttached(ctx context.Context, home string, all []submit.Kept) []subm
 		return all
 	}
 	return slices.DeleteFunc(all, func(k submit.Kept) bool {
-		return slices.ContainsFunc(state.Submitted, func(s status.Submitted) bool { return s.Job == k.Job && s.Unheard.IsZero() })
+		return slices.ContainsFunc(state.Submitted, func(s status.Submitted) bool { return s.Job == k.Job && s.Detached.IsZero() })
 	})
 }

@@ -35,8 +35,8 @@ func checkAuto(opt peer.RunOptions) error {
 // searchEvery is the interval between searches while there are too few peers.
 const searchEvery = 500 * time.Millisecond
 
-// chooseReplicas sets the job's number of replicas according to the peers found. If they are too few for
-// as long as the job may wait, it returns that as the job's result.
+// chooseReplicas sets the job's number of replicas according to the discovered peers. If there are too few peers
+// until the job's waiting time ends, chooseReplicas returns a result that reports this.
 func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Result, error) {
 	opt, req := j.opt, &j.req
 	expect := opt.Expect

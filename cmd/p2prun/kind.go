@@ -29,8 +29,8 @@ func platforms(opt peer.RunOptions, prog *program.Program) ([]submit.Platform, e
 	return []submit.Platform{program.Local}, nil
 }
 
-// wantModule reports whether a job found too few peers because they refuse its native program, so that a
-// module may find more.
+// wantModule reports whether a job found too few peers because they refuse its native program. More peers may
+// then accept a module.
 func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 	return opt.As == peer.AsAuto && prog.Portable() && r.Shortage != nil &&
 		slices.ContainsFunc(r.Shortage.Tallies, func(t job.Tally) bool {
@@ -40,7 +40,7 @@ func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 
 // runAsModule runs the job again, as a module.
 func (j *submission) runAsModule(ctx context.Context, s *session) (job.Result, error) {
-	j.show.Say("too few peers accept your native programs: building a WebAssembly module, which more of them may accept (--as wasm does so at once)")
+	j.show.Say("too few peers accept your native programs: building a WebAssembly module, which more peers may accept (--as wasm builds it at once)")
 	var err error
 	if j.req.Programs, err = build(ctx, j.prog, []submit.Platform{program.Wasm}, j.built); err != nil {
 		return job.Result{}, err

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// A masterKiller kills a peer for --lose: the one that then runs the master of rank 0, whose loss affects the
-// job most.
+// A masterKiller kills a peer for --lose: the peer that runs the master of rank 0 at that time. Its loss affects
+// the job most.
 type masterKiller struct {
 	mu     sync.Mutex
 	view   view.View

@@ -34,8 +34,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// alone isolates a test's p2prun from all other networks and homes.
-func alone(t *testing.T) {
+// isolate separates a test's p2prun from all other networks and homes.
+func isolate(t *testing.T) {
 	t.Helper()
 	t.Setenv("P2PMPI_HOME", t.TempDir())
 	t.Setenv("P2PMPI_LISTEN", "/ip4/127.0.0.1/tcp/0")
@@ -44,7 +44,7 @@ func alone(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 }
 
-// nothingLeft checks that the temporary folder is as empty as before.
+// nothingLeft checks that the temporary folder contains nothing new.
 func nothingLeft(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
@@ -70,9 +70,10 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestPeerOfAnotherNetworkIsNotUsed: if the user names a network, peers of other networks are not used.
+// TestPeerOfAnotherNetworkIsNotUsed checks that p2prun uses no peer of another network than the one that the
+// user names.
 func TestPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
-	alone(t)
+	isolate(t)
 	cfg := peer.LocalConfig()
 	cfg.Home, cfg.Network = os.Getenv("P2PMPI_HOME"), "lab"
 	p, err := peer.New(t.Context(), cfg, peer.Volunteer, zerolog.Nop())
@@ -110,7 +111,7 @@ func TestPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestUnusableHome: p2prun exits with the common status for an unusable home.
+// TestUnusableHome checks that p2prun exits with the common status for an unusable home.
 func TestUnusableHome(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -127,8 +128,8 @@ func TestUnusableHome(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	skip.Long(t)
-	alone(t)
-	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
+	isolate(t)
+	const absent = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
 	tests := map[string]struct {
 		args   string
 		status int
@@ -137,25 +138,25 @@ func TestMistakes(t *testing.T) {
 		"no program":               {"-n 1", 64, "no PROGRAM"},
 		"no -n":                    {"/bin/true", 64, "number of ranks is missing"},
 		"-n 0":                     {"-n 0 /bin/true", 64, "-n is 0"},
-		"-n no number":             {"-n x /bin/true", 64, `-n "x": want a whole number`},
+		"-n not a number":          {"-n x /bin/true", 64, `-n "x": want a whole number`},
 		"-r 0":                     {"-n 1 -r 0 /bin/true", 64, "-r is 0"},
-		"-r no number":             {"-n 1 -r many /bin/true", 64, `-r "many": want a whole number or auto`},
+		"-r not a number":          {"-n 1 -r many /bin/true", 64, `-r "many": want a whole number or auto`},
 		"-r auto alone":            {"-n 1 -r auto /bin/true", 64, "-r auto needs --success P"},
 		"-r auto without time":     {"-n 1 -r auto --success 0.9 /bin/true", 64, "-r auto needs --expect TIME"},
 		"certain success":          {"-n 1 -r auto --success 1 --expect 1h /bin/true", 64, "--success is 1: want"},
 		"success in percent":       {"-n 1 -r auto --success 99 --expect 1h /bin/true", 64, "--success is 99: want"},
-		"success no number":        {"-n 1 -r auto --success NaN --expect 1h /bin/true", 64, "--success is NaN: want"},
+		"success not a number":     {"-n 1 -r auto --success NaN --expect 1h /bin/true", 64, "--success is NaN: want"},
 		"negative time":            {"-n 1 -r auto --success 0.9 --expect -1h /bin/true", 64, "--expect is -1h0m0s"},
 		"longer than allowed":      {"-n 1 -r auto --success 0.9 --expect 2h --timeout 1h /bin/true", 64, "--timeout ends the job after 1h0m0s"},
 		"success without auto":     {"-n 1 -r 2 --success 0.9 /bin/true", 64, "--success and --expect require -r auto"},
-		"auto without peers":       {"-n 2 -w 0 -r auto --success 0.9 --expect 1h --supernode " + nobody + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},
-		"auto without room":        {"--local 2 -n 1 -w 2 -r auto --success 0.999 --expect 24h /bin/true", 69, "with 2 replicas each, 1 rank succeeds"},
+		"auto without peers":       {"-n 2 -w 0 -r auto --success 0.9 --expect 1h --supernode " + absent + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},
+		"auto without slots":       {"--local 2 -n 1 -w 2 -r auto --success 0.999 --expect 24h /bin/true", 69, "with 2 replicas each, 1 rank succeeds"},
 		"strategy":                 {"-n 1 -a best /bin/true", 64, `strategy "best"`},
 		"pattern":                  {"-n 1 -o [ /bin/true", 64, "-o"},
 		"memory":                   {"-n 1 --min-memory much /bin/true", 64, `--min-memory "much": want a size such as 512MiB`},
 		"peer":                     {"-n 1 --peer me --not-peer you /bin/true", 64, `not-peer "you": not a peer ID`},
-		"mine or chosen":           {"-n 1 --only-mine --peer " + nobody[len(nobody)-52:] + " /bin/true", 64, "--only-mine and --peer"},
-		"no own peer":              {"-n 1 --only-mine /bin/true", 64, "--only-mine: no peer is yours"},
+		"mine and chosen":          {"-n 1 --only-mine --peer " + absent[len(absent)-52:] + " /bin/true", 64, "--only-mine and --peer"},
+		"no peer of mine":          {"-n 1 --only-mine /bin/true", 64, "--only-mine: no peer is yours"},
 		"timeout":                  {"-n 1 --timeout -1s /bin/true", 64, "--timeout is -1s"},
 		"wait":                     {"-n 1 -w -1 /bin/true", 64, "-w is -1s"},
 		"unknown program":          {"-n 1 surely-no-such-program", 64, "surely-no-such-program: not in PATH"},
@@ -170,9 +171,9 @@ func TestMistakes(t *testing.T) {
 		"attach to nothing":        {"--attach --tag-output --json=false", 64, "no resumable job"},
 		"too small":                {"--local 2 -n 1 -w 0 --min-memory 1000TiB /bin/true", 69, "2 too small"},
 		"other system":             {"--local 2 -n 1 -w 0 --os plan9 /bin/true", 69, "2 other platform"},
-		"no peer":                  {"-n 2 -r 2 -w 0 --supernode " + nobody + " /bin/true", 69, "found 0 of the 4 slots needed (-n 2 -r 2)"},
-		"no way to the network":    {"-n 1 -w 0 /bin/true", 69, "p2prun: hint: no peer runs on the home "},
-		"supernode named":          {"-n 1 -w 0 --supernode " + nobody + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},
+		"no peer":                  {"-n 2 -r 2 -w 0 --supernode " + absent + " /bin/true", 69, "found 0 of the 4 slots needed (-n 2 -r 2)"},
+		"no peer at all":           {"-n 1 -w 0 /bin/true", 69, "p2prun: hint: no peer runs on the home "},
+		"supernode named":          {"-n 1 -w 0 --supernode " + absent + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +207,7 @@ func TestMistypedOptions(t *testing.T) {
 }
 
 func TestMistakesAreEventsWithJSON(t *testing.T) {
-	alone(t)
+	isolate(t)
 	var out, errs bytes.Buffer
 	status := run(t.Context(), []string{"--json", "-n", "1", "-r", "0", "/bin/true"}, &out, &errs)
 	var e submit.Event
@@ -216,7 +217,7 @@ func TestMistakesAreEventsWithJSON(t *testing.T) {
 }
 
 func TestAutoReportsItsReplicationDegree(t *testing.T) {
-	alone(t)
+	isolate(t)
 	var out, errs bytes.Buffer
 	// New peers: each ends within an hour with probability 0.041.
 	args := []string{"--json", "--local", "3", "-n", "1", "-r", "auto", "--success", "0.99", "--expect", "1h", "sh", "-c", "echo answer"}
@@ -257,7 +258,7 @@ func TestLocalJobEndsAsTheProgramDoes(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			alone(t)
+			isolate(t)
 			var out, errs bytes.Buffer
 			args := []string{"--local", "2", "-n", "2", "--tag-output", "sh", "-c", test.script}
 			if status := run(t.Context(), args, &out, &errs); status != test.status {
@@ -280,7 +281,7 @@ func sorted(s string) string {
 }
 
 func TestStagedAndCollected(t *testing.T) {
-	alone(t)
+	isolate(t)
 	t.Chdir(t.TempDir())
 	if err := os.MkdirAll("data", 0o700); err != nil {
 		t.Fatal(err)
@@ -319,7 +320,7 @@ func (w *trigger) Write(b []byte) (int, error) {
 }
 
 func TestCancelledJobExits130AndCleansUp(t *testing.T) {
-	alone(t)
+	isolate(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	errs := &trigger{text: "running", do: interrupt}
 	var out bytes.Buffer
@@ -330,7 +331,7 @@ func TestCancelledJobExits130AndCleansUp(t *testing.T) {
 }
 
 func TestTimedOutJobExits75(t *testing.T) {
-	alone(t)
+	isolate(t)
 	var out, errs bytes.Buffer
 	if status := run(t.Context(), []string{"--local", "1", "-n", "1", "--timeout", "1s", "sleep", "1000"}, &out, &errs); status != 75 {
 		t.Errorf("got status %d, want 75: %s", status, errs.String())
@@ -339,7 +340,7 @@ func TestTimedOutJobExits75(t *testing.T) {
 }
 
 func TestCompileErrorsAreShown(t *testing.T) {
-	alone(t)
+	isolate(t)
 	t.Chdir(t.TempDir())
 	for name, content := range map[string]string{"go.mod": "module m\n", "main.go": "package main\nfunc main() { nonsense() }\n"} {
 		if err := os.WriteFile(filepath.Join(".", name), []byte(content), 0o600); err != nil {
@@ -351,14 +352,14 @@ func TestCompileErrorsAreShown(t *testing.T) {
 		t.Errorf("got status %d, want 64", status)
 	}
 	if !strings.Contains(errs.String(), "undefined: nonsense") {
-		t.Errorf("got %q, want the compiler's words", errs.String())
+		t.Errorf("got %q, want the compiler's message", errs.String())
 	}
 	nothingLeft(t)
 }
 
 func TestR6JobSurvivesTheLossOfAPeerAndAnswersOnce(t *testing.T) {
 	skip.Long(t)
-	alone(t)
+	isolate(t)
 	var out, errs bytes.Buffer
 	args := []string{"--local", "2", "-n", "1", "-r", "2", "--lose", "100ms", "sh", "-c", "sleep 2; echo answer"}
 	if status := run(t.Context(), args, &out, &errs); status != 0 || out.String() != "answer\n" {
@@ -372,11 +373,11 @@ func TestR6JobSurvivesTheLossOfAPeerAndAnswersOnce(t *testing.T) {
 	nothingLeft(t)
 }
 
-// TestEndsAlthoughOutputIsNotRead its standard output, which the job has filled.
+// TestEndsAlthoughOutputIsNotRead fills the pipe of standard output, which nothing reads.
 func TestEndsAlthoughOutputIsNotRead(t *testing.T) {
 	for name, want := range map[string]int{"timeout": 75, "signal": 130} {
 		t.Run(name, func(t *testing.T) {
-			alone(t)
+			isolate(t)
 			r, out := io.Pipe()
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
@@ -392,7 +393,7 @@ func TestEndsAlthoughOutputIsNotRead(t *testing.T) {
 			if status := run(ctx, args, out, &errs); status != want {
 				t.Errorf("got status %d, want %d: %s", status, want, errs.String())
 			}
-			r.Close() // for the write that was given up
+			r.Close() // ends the write that timed out
 			nothingLeft(t)
 		})
 	}

@@ -24,7 +24,7 @@ import (
 // A session is the connection to the network: the peer that runs on the home, or a peer of p2prun's own
 // that lives as long as p2prun. Exactly one of client and own is set.
 type session struct {
-	home   string // home on which a running peer was looked for
+	home   string // home on which open looked for a running peer
 	client *control.Client
 	own    *peer.Peer
 	net    *localnet.Net // with --local
@@ -115,7 +115,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		Supernode:    s.own.AddrInfo(),
 		Network:      cfg.Network,
 		GossipPeriod: cfg.GossipPeriod,
-		LogLevel:     "error", // their peers may be killed; warnings would be noise
+		LogLevel:     "error", // --lose may kill a peer, and warnings about that would be noise
 		Stderr:       command.File(stderr),
 	})
 	return err
@@ -137,7 +137,7 @@ func (s *session) candidates(ctx context.Context, wanted discovery.Filter) ([]su
 	return s.own.Submitter().Candidates(ctx, wanted)
 }
 
-// mine adds the peer on the home to the user's own peers.
+// mine adds the peer on the home to the peers that belong to the user.
 func (s *session) mine(ctx context.Context, wanted *discovery.Filter) error {
 	if s.client != nil {
 		status, err := s.client.Status(ctx)
@@ -163,7 +163,7 @@ func (s *session) run(ctx context.Context, req submit.Request, emit func(submit.
 	return s.own.Submitter().Run(ctx, req, submit.Showing(emit)), nil
 }
 
-// explain adds this peer's knowledge of the cause to the result of a job that found too few peers.
+// explain adds what this peer knows about the cause to the result of a job that found too few peers.
 func (s *session) explain(r *job.Result) {
 	if r.Status != command.Unavailable || s.own == nil {
 		return
@@ -175,7 +175,7 @@ func (s *session) explain(r *job.Result) {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
 		r.Hint = "check the address given with --supernode, and that p2pboot runs there"
 	} else if s.net == nil && !s.own.Connected() {
-		r.Hint = fmt.Sprintf("no peer runs on the home %s, and none was found: boot one with p2pboot, name one with --supernode, or try --local 4 on this machine alone", s.home)
+		r.Hint = fmt.Sprintf("no peer runs on the home %s, and none was found: boot one with p2pboot, name one with --supernode, or try --local 4 on this machine only", s.home)
 	}
 }
 

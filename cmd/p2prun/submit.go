@@ -22,11 +22,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// A submission is one job: the user's request, and what is prepared for the peers.
+// A submission is one job: the user's request, and the executables prepared for the peers.
 type submission struct {
 	opt  peer.RunOptions
 	prog *program.Program
-	here []submit.Platform // platforms that the program is built for before any peer is asked
+	here []submit.Platform // platforms for which the program is built before any peer is asked
 	req  submit.Request
 
 	built string // folder of the built executables
@@ -35,7 +35,7 @@ type submission struct {
 }
 
 // submitJob runs one job and returns its exit status. An error is a failure that has not been reported yet;
-// unless it is a command.Failure with another status, it is a usage error.
+// unless the error is a command.Failure with another status, it counts as a usage error.
 func submitJob(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr *command.Output) (int, error) {
 	j, err := prepare(ctx, cfg, opt, args)
 	if err != nil {
@@ -73,7 +73,7 @@ func submitJob(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args [
 	return j.execute(ctx, s)
 }
 
-// prepare validates the user's request, as far as possible without building and without peers.
+// prepare validates the user's request as far as this is possible without building and without peers.
 func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string) (*submission, error) {
 	req, err := request(cfg, opt, args)
 	if err == nil {
@@ -91,7 +91,7 @@ func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []s
 		return nil, command.Fail(command.Usage, err, "")
 	}
 	req.Name = prog.Name
-	prog.TrimPath = opt.Local == 0 // otherwise it does not leave this machine
+	prog.TrimPath = opt.Local == 0 // the executable of a local job does not leave this machine
 	return &submission{opt: opt, prog: prog, here: here, req: req}, nil
 }
 
@@ -128,7 +128,7 @@ func (j *submission) run(ctx context.Context, s *session) (job.Result, error) {
 	}
 	r, err := s.run(ctx, j.req, watchdog(s, j.opt.Lose, j.req, j.show))
 	if errors.Is(err, command.ErrUnread) && ctx.Err() == nil {
-		return job.Result{Status: job.StatusTimeout, Message: fmt.Sprintf("the job was ended after %v, as --timeout says: %v", j.req.Timeout, err)}, nil
+		return job.Result{Status: job.StatusTimeout, Message: fmt.Sprintf("--timeout ended the job after %v: %v", j.req.Timeout, err)}, nil
 	}
 	if err != nil {
 		return r, failure(ctx, err)
@@ -201,7 +201,7 @@ func checkLocal(opt peer.RunOptions) error {
 		return fmt.Errorf("--local %d with -r %d: the replicas of a rank are on different peers, so at least %d are needed",
 			opt.Local, opt.Replicas, opt.Replicas)
 	case opt.Lose < 0:
-		return fmt.Errorf("--lose is %v: want a time", opt.Lose)
+		return fmt.Errorf("--lose is %v: want a time such as 2s", opt.Lose)
 	case opt.Lose > 0 && opt.Local == 0:
 		return errors.New("--lose kills a peer, so it requires --local")
 	}
@@ -252,7 +252,7 @@ func (j *submission) buildForPeers(ctx context.Context, s *session) error {
 	return err
 }
 
-// failure returns the failure of a job that could not be run to a result.
+// failure returns the command's failure for a job that ended with err instead of a result.
 func failure(ctx context.Context, err error) error {
 	if left, ok := errors.AsType[*control.LeftError](err); ok {
 		status := command.Unavailable
@@ -271,8 +271,8 @@ func cancelled() error {
 	return command.Fail(command.Cancelled, errors.New("cancelled"), "")
 }
 
-// watchdog returns a function that shows a job's events and, with --lose, kills the peer of rank 0's
-// master after that time.
+// watchdog returns a function that shows a job's events and, with --lose, kills the peer of rank 0's master
+// after the time lose.
 func watchdog(s *session, lose time.Duration, req submit.Request, show *display.Display) func(submit.Event) error {
 	if lose == 0 {
 		return show.Event

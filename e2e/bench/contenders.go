@@ -12,7 +12,7 @@ type contender struct {
 	report.Contender
 	needs string   // a library that must be installed, or relayed
 	tests []string // tests that it runs
-	most  int      // bytes of its longest message; 0 for the plan's limit
+	most  int      // bytes of its longest message, or 0 for the plan's limit
 	run   runner
 }
 
@@ -27,7 +27,7 @@ const sequential = "Go, sequential"
 // whose speed changes within minutes, only such a pair is comparable.
 func (c contender) follows() bool { return c.Name == sequential }
 
-// relayed is the requirement of contenders that are measured over a relay: relayed peers.
+// relayed is the requirement of contenders that are measured over a relay.
 const relayed = "relayed peers"
 
 // mostRelayed bounds the messages over a relay, in bytes. A relay is by far the slowest path; its
@@ -46,9 +46,9 @@ var messages = slices.Concat(plan.Pairs, plan.Collectives)
 // overPairs are the tests of contenders that have only a connection.
 var overPairs = []string{plan.Latency, plan.Rate, plan.Bandwidth, plan.Bidirectional}
 
-// talking are the kernels that send much data. EP sends only a few messages, so its time does not
+// communicating are the kernels that send much data. EP sends only a few messages, so its time does not
 // depend on the transport.
-var talking = []string{"is", "cg", "mg", "ft"}
+var communicating = []string{"is", "cg", "mg", "ft"}
 
 // contenders returns all contenders, in the order of the tables.
 func contenders() []contender {
@@ -90,14 +90,14 @@ func contenders() []contender {
 
 		{name("mpj shm", 2), "", []string{"ep"}, 0, ourKernels(2, onePeer("shm")...)},
 		{name(sequential, 2), "", []string{"ep"}, 0, alone(2)},
-		{name("mpj shm", 2), "", talking, 0, ourKernels(2, onePeer("shm")...)},
-		{name("mpj tcp", 2), "", talking, 0, ourKernels(2, peers("tcp")...)},
-		{name("mpj stream", 2), "", talking, 0, ourKernels(2, peers("stream")...)},
-		{name("mpj tcp, r=2", 2), "", talking, 0, ourKernels(2, append(peers("tcp"), "-r", "2")...)},
+		{name("mpj shm", 2), "", communicating, 0, ourKernels(2, onePeer("shm")...)},
+		{name("mpj tcp", 2), "", communicating, 0, ourKernels(2, peers("tcp")...)},
+		{name("mpj stream", 2), "", communicating, 0, ourKernels(2, peers("stream")...)},
+		{name("mpj tcp, r=2", 2), "", communicating, 0, ourKernels(2, append(peers("tcp"), "-r", "2")...)},
 		{name("Open MPI shm", 2), "openmpi", plan.Kernels, 0, openMPIKernels(2, shm...)},
-		{name("Open MPI tcp", 2), "openmpi", talking, 0, openMPIKernels(2, tcp...)},
+		{name("Open MPI tcp", 2), "openmpi", communicating, 0, openMPIKernels(2, tcp...)},
 		{name("MPICH shm", 2), "mpich", plan.Kernels, 0, mpichKernels(2, ucxShm...)},
-		{name("MPICH tcp", 2), "mpich", talking, 0, mpichKernels(2, ucxTCP...)},
+		{name("MPICH tcp", 2), "mpich", communicating, 0, mpichKernels(2, ucxTCP...)},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // sampling is how long the load of the machine is sampled before each run.
 const sampling = 200 * time.Millisecond
 
-// quiet is the share of the processors that other work may use for a run to begin at once.
+// quiet is the share of the processors up to which other work does not delay a run.
 const quiet = 0.1
 
 // settle waits until the load of other work is low, for at most atMost, and returns the last load.
@@ -24,8 +24,8 @@ func settle(ctx context.Context, atMost time.Duration) (part float64, ok bool) {
 	}
 }
 
-// others returns the share of the processors that was busy for a while in which the benchmark ran
-// nothing. It helps to interpret the figures. ok is false where the system does not report it.
+// others returns the share of the processors that was busy while the benchmark ran nothing, which helps to
+// interpret the figures. ok is false where the system does not report the load.
 func others(ctx context.Context) (part float64, ok bool) {
 	busy, all, ok := processorTime()
 	if !ok {

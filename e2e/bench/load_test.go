@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestProcessorsAreWatchedWhereTheSystemTells(t *testing.T) {
+func TestLoadIsMeasuredOnLinux(t *testing.T) {
 	part, ok := settle(t.Context(), 0)
 	if runtime.GOOS == "linux" && !ok {
 		t.Error("Linux reports no processor load")

@@ -43,18 +43,18 @@ type options struct {
 func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
 	var only string
-	flags.BoolVar(&o.quick, "quick", false, "a few sizes, few operations")
-	flags.StringVar(&only, "only", "", "only what matches `REGEXP`: \"mpj stream n=2/latency\" is what it is matched with")
+	flags.BoolVar(&o.quick, "quick", false, "measure a few sizes, with few operations")
+	flags.StringVar(&only, "only", "", "run only tests that match `REGEXP`, with names such as \"mpj stream n=2/latency\"")
 	flags.IntVar(&o.rounds, "rounds", 3, "`N` rounds")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md and plots into DIR/benchmarks, not to standard output")
-	flags.DurationVar(&o.wait, "wait", 0, "before each run, wait at most this `TIME` for others to leave the processors alone")
-	flags.StringVar(&o.profile, "profile", "", "collect CPU profiles of our ranks under `DIR`; figures then suffer")
+	flags.DurationVar(&o.wait, "wait", 0, "before each run, wait at most `TIME` until other programs leave the processors idle")
+	flags.StringVar(&o.profile, "profile", "", "collect CPU profiles of our ranks under `DIR`, which slows them down")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 || o.rounds < 1 {
-		return o, errors.New("usage: bench [OPTION]..., and at least one round")
+		return o, errors.New("usage: bench [OPTION]..., with at least one round")
 	}
 	var err error
 	o.only, err = regexp.Compile(only)
@@ -64,7 +64,7 @@ func parse(flags *flag.FlagSet, args []string) (options, error) {
 func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	field := present(contenders(), o, stderr)
 	if len(field) == 0 {
-		return errors.New("nobody to measure")
+		return errors.New("no installed contender matches -only")
 	}
 	if o.profile != "" {
 		dir, err := filepath.Abs(o.profile)
@@ -97,7 +97,7 @@ func present(all []contender, o options, stderr io.Writer) []contender {
 			continue
 		}
 		if c.needs != "" && c.needs != relayed && !installed(c.needs) {
-			fmt.Fprintf(stderr, "bench: no %s here, %s is left out\n", c.needs, c.Name)
+			fmt.Fprintf(stderr, "bench: %s is not installed; skipping %s\n", c.needs, c.Name)
 			continue
 		}
 		field = append(field, c)
@@ -165,7 +165,7 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 	return results, load
 }
 
-// shuffle returns the contenders' indices in random order, except that followers stay behind the
+// shuffle returns the contenders' indices in random order, except that followers stay directly after the
 // contenders that they follow.
 func shuffle(field []contender, random *rand.Rand) []int {
 	var groups [][]int
@@ -194,11 +194,11 @@ func one(ctx context.Context, w *workshop, c contender, items []string, add func
 	out, err := c.run(ctx, &mine, items)
 	for line := range bytes.Lines(out) {
 		if !bytes.HasPrefix(line, []byte("{")) {
-			continue // a message of mpirun, which prints its own messages here too
+			continue // a message of mpirun itself
 		}
 		var r plan.Result
 		if malformed := json.Unmarshal(line, &r); malformed != nil {
-			return errors.Join(err, fmt.Errorf("read its output: %w", malformed))
+			return errors.Join(err, fmt.Errorf("read the output: %w", malformed))
 		}
 		add(r)
 	}

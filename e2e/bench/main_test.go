@@ -16,9 +16,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// TestTablesComeOut runs the command as a user does, on real peers, and checks the page that it
-// writes. There must be tables of what ran, and the other sections must not change.
-func TestTablesComeOut(t *testing.T) {
+// TestTablesAreWritten runs the command as a user does, on real peers, and checks the page that it writes. The
+// page must contain tables of the tests that ran, and the other sections must not change.
+func TestTablesAreWritten(t *testing.T) {
 	skip.Long(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -97,13 +97,13 @@ func TestTargetsNameContenders(t *testing.T) {
 	}
 }
 
-// TestWhatIsComparedRunsInARow checks many orders of a round.
-func TestWhatIsComparedRunsInARow(t *testing.T) {
+// TestComparedContendersRunInARow checks many orders of a round.
+func TestComparedContendersRunInARow(t *testing.T) {
 	field := contenders()
 	for seed := range uint64(50) {
 		order := shuffle(field, rand.New(rand.NewPCG(seed, 0)))
 		if sorted := slices.Sorted(slices.Values(order)); len(sorted) != len(field) || len(slices.Compact(sorted)) != len(field) {
-			t.Fatalf("seed %d: %v does not have each of %d once", seed, order, len(field))
+			t.Fatalf("seed %d: %v does not contain each of %d contenders once", seed, order, len(field))
 		}
 		for at, i := range order {
 			if field[i].follows() && (at == 0 || order[at-1] != i-1) {

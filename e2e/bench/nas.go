@@ -11,7 +11,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 )
 
-// The class of the NAS kernels, and the class for a quick look.
+// The classes of the NAS kernels.
 const (
 	nasClass      = "A"
 	nasQuickClass = "S"
@@ -96,7 +96,7 @@ func kernels(one func(ctx context.Context, w *workshop, kernel string) ([]byte, 
 func kernelResult(kernel string, out []byte) (plan.Result, error) {
 	result := plan.Result{Test: kernel}
 	if !verified.Match(out) {
-		return result, fmt.Errorf("its result was not verified:\n%s", out)
+		return result, fmt.Errorf("the result was not verified:\n%s", out)
 	}
 	var err error
 	if result.Seconds, err = field(out, "seconds"); err != nil {
@@ -124,7 +124,7 @@ var (
 func field(out []byte, name string) (float64, error) {
 	match := reported[name].FindSubmatch(out)
 	if match == nil {
-		return 0, fmt.Errorf("its report has no %s:\n%s", name, out)
+		return 0, fmt.Errorf("the report has no field %s:\n%s", name, out)
 	}
 	return strconv.ParseFloat(string(match[1]), 64)
 }

@@ -35,14 +35,14 @@ func note(ctx context.Context, o options) occasion {
 
 // String returns the line below a table.
 func (w occasion) String() string {
-	return fmt.Sprintf("*%s, commit %s, rounds: %d, order by seed %d; processors busy with other things before each run: %s %%.*",
+	return fmt.Sprintf("*%s, commit %s, rounds: %d, order by seed %d; processors busy with other work before each run: %s %%.*",
 		w.begin.UTC().Format("2006-01-02 15:04 MST"), w.commit, w.rounds, w.seed, w.load)
 }
 
 // machine returns a table of the machine and the software versions.
 func (w occasion) machine() string {
 	return markdown.Table([][]string{
-		{"what", "measured on, and with"},
+		{"item", "value"},
 		{"machine", fmt.Sprintf("%d processors, %s, %s", runtime.NumCPU(), processor(), w.system)},
 		{"Go", runtime.Version()},
 		{"Open MPI", w.openMPI},

@@ -51,8 +51,8 @@ func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 	}
 }
 
-// openMPI runs the C program with Open MPI. No library binds processes to processors here: that is
-// the setting that all contenders have in common.
+// openMPI runs the C program with Open MPI. No contender binds its processes to processors, because only this
+// setting is possible for all contenders.
 func openMPI(n int, options ...string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		return mpirunOpenMPI(ctx, n, options, w.built("bench.openmpi"), items...)
@@ -85,7 +85,7 @@ func raw(path string) runner {
 }
 
 // niceness is the niceness of all contenders, because peers run guests with it (see peer/launch).
-// So other work on the machine has priority over every contender alike.
+// Other work on the machine therefore has the same priority over every contender.
 const niceness = "19"
 
 // guest runs a contender that is not a job of this project.

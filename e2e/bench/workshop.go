@@ -14,9 +14,9 @@ import (
 type workshop struct {
 	dir     string // directory of build results and temporary files
 	grid    *grid.Grid
-	relayed *grid.Grid // peers that reach each other through a relay; nil if not needed
+	relayed *grid.Grid // peers that reach each other through a relay, or nil if not needed
 	class   string     // class of the NAS kernels
-	profile string     // directory for CPU profiles; empty for none
+	profile string     // directory for CPU profiles, or empty for none
 }
 
 func (w *workshop) built(name string) string { return filepath.Join(w.dir, name) }

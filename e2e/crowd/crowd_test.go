@@ -38,13 +38,13 @@ func base() sim.Crowd {
 func TestCrowd(t *testing.T) {
 	skip.Long(t)
 	rows := [][]string{{"crowd", "utilisation", "held", "one list, in order", "one list, lengths known", "jobs", "median wait", "95 %", "longest",
-		"large jobs wait as small ones", "S1–S4 broken"}}
+		"wait, large / small jobs", "S1–S4 broken"}}
 	for i, tt := range []struct {
 		name   string
-		least  float64 // share of the slots that must run while more are wanted
+		least  float64 // share of the slots that must run processes while jobs wait
 		change func(*sim.Crowd)
 	}{
-		{"all peers sound", 0.85, func(*sim.Crowd) {}},
+		{"no faulty peers", 0.85, func(*sim.Crowd) {}},
 		{"submitters killed, each every 10 min", 0.85, func(c *sim.Crowd) { c.Crash = 10 * time.Minute }},
 		{"10 peers dead, 10 silent", 0.8, func(c *sim.Crowd) { c.Dead, c.Silent = 0.1, 0.1 }},
 		{"4 slots at each peer, jobs of 20 s", 0.7, func(c *sim.Crowd) { c.Slots, c.Run = 4, 20*time.Second }},
@@ -91,8 +91,8 @@ func judge(t *testing.T, c sim.Crowd, o sim.Outcome, least float64) {
 // fair returns how long each submitter would wait and run if all took turns. It assumes that 85 %
 // of the slots are in use, and adds the time to start and end.
 func fair(c sim.Crowd) time.Duration {
-	sound := 1 - c.Dead - c.Silent
-	return time.Duration(c.Demand/(0.85*sound)*float64(c.Run)) + 30*time.Second
+	healthy := 1 - c.Dead - c.Silent
+	return time.Duration(c.Demand/(0.85*healthy)*float64(c.Run)) + 30*time.Second
 }
 
 // burden returns the ratio between the waiting times of the largest and the smallest third of the
@@ -151,9 +151,9 @@ func publish(t *testing.T, section string, rows [][]string) {
 // answer. There are 82 candidates, as discovery returns: 64 and the overbooking.
 func TestHold64(t *testing.T) {
 	const seeds, most = 20, 2 * time.Second // virtual time, without noise
-	rows := [][]string{{"candidates", "of them", "held within, median", "longest", "too few"}}
+	rows := [][]string{{"candidates", "faulty", "held within, median", "longest", "too few"}}
 	for _, candidates := range []int{82, 100, 128} {
-		for _, fault := range []string{"sound", "dead", "silent"} {
+		for _, fault := range []string{"none", "dead", "silent"} {
 			var took []time.Duration
 			failed := 0
 			for seed := range uint64(seeds) {
@@ -177,8 +177,8 @@ func TestHold64(t *testing.T) {
 			if longest := took[seeds-1]; longest > most {
 				t.Errorf("%d candidates, 20 %% %s: held within %v, want %v", candidates, fault, longest, most)
 			}
-			what := "all sound"
-			if fault != "sound" {
+			what := "none"
+			if fault != "none" {
 				what = "20 % " + fault
 			}
 			rows = append(rows, []string{strconv.Itoa(candidates), what, took[seeds/2].String(), took[seeds-1].String(), strconv.Itoa(failed)})

@@ -11,7 +11,7 @@ import (
 // A line is one event in the stream to the p2prun that follows a job over the control socket. It is written
 // as a line of JSON; the Data of an output event follows it as raw bytes.
 type line struct {
-	Number  uint64 `json:"number"`            // acknowledged together with all lines before it; 0: not acknowledged
+	Number  uint64 `json:"number"`            // acknowledged together with all lines before it, or 0 if not acknowledged
 	Record  uint64 `json:"record,omitempty"`  // see submit.Event
 	Records uint64 `json:"records,omitempty"` // likewise
 	Size    int    `json:"size,omitempty"`    // of the Data behind the line
@@ -34,7 +34,7 @@ type audience struct {
 	droppable int    // number of waiting lines that may be dropped
 	states    []line // latest acknowledged placement, phase and view
 	result    []line // acknowledged result, for later listeners
-	closed    error  // reason why no listener is accepted any more; nil if open
+	closed    error  // reason why no listener is accepted any more, or nil if open
 }
 
 // maxDroppable bounds the waiting events other than output and result.
@@ -78,8 +78,8 @@ func (a *audience) add(e submit.Event, done func(error), waited bool) bool {
 }
 
 // makeRoom makes room for an event that may be dropped. It removes a waiting event of the same phase, or, if
-// there are maxDroppable, the oldest event that may be dropped. It never removes a KeptEvent: that comes only
-// once, and the listener depends on it if this peer is killed. a.mu is held.
+// there are maxDroppable, the oldest event that may be dropped. It never removes a KeptEvent, which comes only
+// once and on which the listener depends if this peer is killed. a.mu is held.
 func (a *audience) makeRoom(e submit.Event) {
 	lost := -1
 	if e.Kind == submit.PhaseEvent {
@@ -108,7 +108,7 @@ func (a *audience) after(number uint64) []line {
 	return slices.Clone(rest[:min(len(rest), maxBatch)])
 }
 
-// stateEvents returns the events that describe the job's present state to a new listener.
+// stateEvents returns the events that describe the job's current state to a new listener.
 func (a *audience) stateEvents() []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()

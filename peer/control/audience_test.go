@@ -48,7 +48,7 @@ func (c *crowd) report() {
 		}
 	})
 	if done != 1 {
-		c.t.Fatalf("an event that nobody waits for is done with %d times", done)
+		c.t.Fatalf("done was called %d times for an event that needs no acknowledgement", done)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestR6AudienceDeliversEveryRecordInOrder(t *testing.T) {
 			c.acknowledgeSome()
 		}
 		if c.got != uint64(c.wrote) || len(c.settled) != c.wrote || !slices.IsSorted(c.settled) || len(c.waiting) > 0 || c.droppable != 0 {
-			t.Fatalf("schedule %d: %d records, %d shown, the job heard of %d; %d lines wait", i, c.wrote, c.got, len(c.settled), len(c.waiting))
+			t.Fatalf("schedule %d: %d records, %d shown, %d settled with the job; %d lines wait", i, c.wrote, c.got, len(c.settled), len(c.waiting))
 		}
 	}
 }
@@ -172,12 +172,12 @@ func TestCloseSettlesAllWaitingEvents(t *testing.T) {
 	tell(2)
 	a.acknowledge(3)
 	if want := []int{0, 1, 2}; !slices.Equal(heard, want) || len(a.after(0)) > 0 {
-		t.Errorf("done with %d, want %d; waiting %v", heard, want, a.after(0))
+		t.Errorf("settled %d events, want %d; waiting %v", heard, want, a.after(0))
 	}
 }
 
-// TestAudienceRepeatsAnUnacknowledgedResult checks that a listener receives the result if it came before the
-// acknowledgement of the previous listener, even if the job has ended since.
+// TestAudienceRepeatsAnUnacknowledgedResult checks that a listener receives a result that the previous listener
+// has not acknowledged, even if the job has ended since.
 func TestAudienceRepeatsAnUnacknowledgedResult(t *testing.T) {
 	a, done := newAudience(), 0
 	settled := func(error) { done++ }
@@ -192,6 +192,6 @@ func TestAudienceRepeatsAnUnacknowledgedResult(t *testing.T) {
 	}
 	a.acknowledge(second[0].Number)
 	if done != 2 {
-		t.Errorf("done with %d times, want 2", done)
+		t.Errorf("done was called %d times, want 2", done)
 	}
 }

@@ -49,8 +49,8 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 // ctx ends, Run cancels the job and returns without waiting for its end.
 //
 // If the peer is killed and the job can continue without it, Run waits for another peer to start on the
-// home and follows the job there. It waits at most for the time of the request's Away. The error wraps a
-// *LeftError if no peer has started in that time, or ctx has ended meanwhile.
+// home and follows the job there. Run waits at most for the request's Away. The error wraps a
+// *LeftError if no peer has started in that time, or ctx has ended before.
 func (c *Client) Run(ctx context.Context, req submit.Request, emit func(submit.Event) error) (job.Result, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
@@ -78,11 +78,11 @@ func (c *Client) attach(ctx context.Context, id string, cancel bool) (*http.Resp
 	return c.do(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/attach?cancel=%t", id, cancel), nil)
 }
 
-// acknowledge reports that the user has received all events up to a number. If the request is lost, those
-// events come again, or the connection ends.
+// acknowledge reports that the user has received all events up to a number. If the request is lost, those events
+// are sent again, or the connection ends.
 func (c *Client) acknowledge(ctx context.Context, id string, number uint64) {
 	if id != "" && number > 0 {
-		_ = c.Call(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/shown?number=%d", id, number), nil)
+		_ = c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/shown?number=%d", id, number), nil)
 	}
 }
 
@@ -94,12 +94,12 @@ func (c *Client) cancel(ctx context.Context, id string) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
 	defer stop()
 	if id != "" {
-		_ = c.Call(ctx, http.MethodDelete, "/v1/jobs/"+id, nil)
+		_ = c.call(ctx, http.MethodDelete, "/v1/jobs/"+id, nil)
 	}
 }
 
-// Call sends a request without a body and decodes the answer into out, unless out is nil.
-func (c *Client) Call(ctx context.Context, method, path string, out any) error {
+// call sends a request without a body and decodes the answer into out, unless out is nil.
+func (c *Client) call(ctx context.Context, method, path string, out any) error {
 	resp, err := c.do(ctx, method, path, nil)
 	if err != nil {
 		return err

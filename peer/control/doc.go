@@ -1,12 +1,12 @@
-// Package control is the owner's way to a peer: the control socket and its client, the jobs that p2prun has
-// handed to the peer, and the web server of the status page.
+// Package control gives the owner access to a peer. It contains the control socket and its client, the jobs that
+// p2prun has handed to the peer, and the web server of the status page.
 //
 //	p2prun, p2phalt, curl: Client ---- HTTP over a Unix socket ----> Server --> Peer
 //	                         |                                        |
 //	                      listener <------- lines of events ------- audience <--- Jobs <--- submit.Submitter
 //
 // Jobs runs the jobs that were submitted here. Each has an audience, which holds the events that no p2prun
-// has acknowledged. So a job survives its p2prun for a limited time (handed.go), and another p2prun can
+// has acknowledged. A job therefore survives its p2prun for a limited time (handed.go), and another p2prun can
 // attach to it. If the peer itself is killed, the listener waits for the next peer on the same home and
 // follows the job there. Every record of output is shown once (R6).
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // A handed job was submitted to this peer by a p2prun. It has a listener, which is that p2prun or a later
-// one, or it waits for one for a limited time:
+// one, or it waits for a listener for a limited time:
 //
 //	followed --- removeListener ---> waiting --- addListener ---> followed
 //	    |                               |
@@ -36,9 +36,9 @@ type handed struct {
 }
 
 var (
-	errHasListener   = errors.New("another p2prun follows it")
+	errHasListener   = errors.New("another p2prun follows the job")
 	errListenerEnded = errors.New("its p2prun has ended")
-	errOver          = errors.New("it is about to end")
+	errOver          = errors.New("the job is about to end")
 )
 
 // take implements the job's Sink.
@@ -110,7 +110,7 @@ func (h *handed) cancel(why error) {
 	}
 }
 
-// withoutListenerSince returns the time since when the job has no listener; zero if it has one.
+// withoutListenerSince returns when the job lost its listener, or zero if it has one.
 func (h *handed) withoutListenerSince() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

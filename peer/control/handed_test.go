@@ -18,11 +18,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// A play is the behaviour of a simulated job, which replaces that of a Submitter.
-type play func(context.Context, *script)
+// A behaviour is what a simulated job does, in place of a Submitter.
+type behaviour func(context.Context, *fakeJob)
 
-// A script is a simulated job whose events the test determines.
-type script struct {
+// A fakeJob is a simulated job whose events the test determines.
+type fakeJob struct {
 	id   string
 	sink submit.Sink
 
@@ -32,11 +32,11 @@ type script struct {
 	news   chan struct{} // receives a token when one of the above changes
 }
 
-func newScript(id string, sink submit.Sink) *script {
-	return &script{id: id, sink: sink, news: make(chan struct{}, 1)}
+func newFakeJob(id string, sink submit.Sink) *fakeJob {
+	return &fakeJob{id: id, sink: sink, news: make(chan struct{}, 1)}
 }
 
-func (s *script) say(e submit.Event) {
+func (s *fakeJob) say(e submit.Event) {
 	e.Job = s.id
 	s.sink(e, func(err error) {
 		s.mu.Lock()
@@ -52,14 +52,14 @@ func (s *script) say(e submit.Event) {
 }
 
 // write emits the records from first to last of rank 0.
-func (s *script) write(first, last int) {
+func (s *fakeJob) write(first, last int) {
 	for i := first; i <= last; i++ {
 		s.say(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Record: uint64(i), Data: fmt.Appendf(nil, "%d ", i)})
 	}
 }
 
 // awaitShown returns when the user has count records, or the job has no listener any more.
-func (s *script) awaitShown(ctx context.Context, count int) {
+func (s *fakeJob) awaitShown(ctx context.Context, count int) {
 	for {
 		s.mu.Lock()
 		over := s.shown >= uint64(count) || s.failed != nil
@@ -76,27 +76,27 @@ func (s *script) awaitShown(ctx context.Context, count int) {
 }
 
 // end emits the result, and returns when the user has it.
-func (s *script) end(r job.Result) {
+func (s *fakeJob) end(r job.Result) {
 	over := make(chan struct{})
 	s.sink(submit.Event{Kind: submit.ResultEvent, Job: s.id, Result: &r}, func(error) { close(over) })
 	<-over
 }
 
-// A theatre is a peer that has only a control socket. The jobs submitted to it are plays.
-type theatre struct {
+// A jobsPeer is a peer that has only a control socket. The jobs submitted to it are simulated.
+type jobsPeer struct {
 	*Jobs
 	server *http.Server
 	served sync.WaitGroup
 	end    context.CancelFunc
 }
 
-const actID = "0123456789abcdef"
+const fakeJobID = "0123456789abcdef"
 
-func newTheatre(t *testing.T, dir string, act play) *theatre {
+func newJobsPeer(t *testing.T, dir string, act behaviour) *jobsPeer {
 	t.Helper()
 	life, end := context.WithCancel(context.Background())
 	c := NewJobs(life, nil)
-	run := func(ctx context.Context, sink submit.Sink) { act(ctx, newScript(actID, sink)) }
+	run := func(ctx context.Context, sink submit.Sink) { act(ctx, newFakeJob(fakeJobID, sink)) }
 	mux := http.NewServeMux()
 	real := http.NewServeMux()
 	for pattern, handle := range c.Handlers() {
@@ -112,11 +112,11 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 		c.streamEvents(w, r, h)
 	})
 	mux.HandleFunc("POST /v1/jobs/{id}/attach", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := c.find(actID); err == nil {
+		if _, err := c.find(fakeJobID); err == nil {
 			c.attachJob(w, r)
 			return
 		}
-		h, err := c.followJob(actID, time.Hour, nil, run) // as if it was kept
+		h, err := c.followJob(fakeJobID, time.Hour, nil, run) // as if it was kept
 		if err != nil {
 			t.Error(err)
 			return
@@ -127,14 +127,14 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 	if err != nil {
 		t.Fatal(err)
 	}
-	th := &theatre{Jobs: c, server: &http.Server{Handler: mux, ReadHeaderTimeout: deadline}, end: end}
+	th := &jobsPeer{Jobs: c, server: &http.Server{Handler: mux, ReadHeaderTimeout: deadline}, end: end}
 	th.served.Go(func() { th.server.Serve(l) }) // ends with kill
 	t.Cleanup(th.kill)
 	return th
 }
 
 // kill ends the peer like SIGKILL, without any message to its clients.
-func (th *theatre) kill() {
+func (th *jobsPeer) kill() {
 	th.server.Close()
 	th.end()
 	th.Cancel(errors.New("killed"))
@@ -182,7 +182,7 @@ var succeeded = job.Result{Status: job.StatusOK, Message: "as it was"}
 // one receives the rest and the result.
 func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 	dir := shortDir(t)
-	newTheatre(t, dir, func(ctx context.Context, s *script) {
+	newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 1000)
 		s.awaitShown(ctx, 1000)
@@ -195,11 +195,11 @@ func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at := resp.Header.Get("Location"); at != "/v1/jobs/"+actID {
+	if at := resp.Header.Get("Location"); at != "/v1/jobs/"+fakeJobID {
 		t.Errorf("the job is at %q", at)
 	}
-	if _, err := client.Attach(t.Context(), submit.Kept{Job: actID}, false, nil); err == nil || !strings.Contains(err.Error(), errHasListener.Error()) {
-		t.Errorf("two listen: %v", err)
+	if _, err := client.Attach(t.Context(), submit.Kept{Job: fakeJobID}, false, nil); err == nil || !strings.Contains(err.Error(), errHasListener.Error()) {
+		t.Errorf("two listeners were accepted: %v", err)
 	}
 	var told line
 	for in := bufio.NewReader(resp.Body); told.Record < 300 && err == nil; {
@@ -208,7 +208,7 @@ func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client.acknowledge(t.Context(), actID, told.Number)
+	client.acknowledge(t.Context(), fakeJobID, told.Number)
 	kill()
 	resp.Body.Close()
 	var u user
@@ -225,7 +225,7 @@ func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
 	t.Helper()
 	for begun := time.Now(); ; {
-		r, err := client.Attach(t.Context(), submit.Kept{Job: actID}, false, u.show)
+		r, err := client.Attach(t.Context(), submit.Kept{Job: fakeJobID}, false, u.show)
 		if _, refused := errors.AsType[*RefusedError](err); !refused || time.Since(begun) > deadline {
 			return r, err
 		}
@@ -236,7 +236,7 @@ func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
 // events and repeats the others; the user does not see them twice.
 func TestR6ListenerSurvivesItsPeer(t *testing.T) {
 	dir := shortDir(t)
-	first := newTheatre(t, dir, func(ctx context.Context, s *script) {
+	first := newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 100)
 		<-ctx.Done()
@@ -250,7 +250,7 @@ func TestR6ListenerSurvivesItsPeer(t *testing.T) {
 			first.server.Close()
 		case e.Kind == submit.WarningEvent:
 			first.kill()
-			newTheatre(t, dir, func(ctx context.Context, s *script) {
+			newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 				s.write(51, 200)
 				s.awaitShown(ctx, 200)
 				s.end(succeeded)
@@ -274,7 +274,7 @@ func TestErrorForALostPeerExplainsHowToAttach(t *testing.T) {
 	for name, away := range map[string]time.Duration{"cancelled": time.Hour, "too late": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			dir := shortDir(t)
-			first := newTheatre(t, dir, func(ctx context.Context, s *script) {
+			first := newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 				s.say(submit.Event{Kind: submit.KeptEvent})
 				<-ctx.Done()
 			})
@@ -288,7 +288,7 @@ func TestErrorForALostPeerExplainsHowToAttach(t *testing.T) {
 				}
 				return nil
 			})
-			if left, ok := errors.AsType[*LeftError](err); !ok || left.Job != actID {
+			if left, ok := errors.AsType[*LeftError](err); !ok || left.Job != fakeJobID {
 				t.Errorf("ended with %v", err)
 			}
 		})
@@ -298,10 +298,10 @@ func TestErrorForALostPeerExplainsHowToAttach(t *testing.T) {
 // TestS4HandedOverJobEnds checks that a job ends when it is cancelled, when its p2prun does not accept its
 // output, and when its p2prun disconnects before the job is kept.
 func TestS4HandedOverJobEnds(t *testing.T) {
-	for name, kept := range map[string]bool{"cancel": true, "broken pipe": true, "hang up": false} {
+	for name, kept := range map[string]bool{"cancel": true, "broken pipe": true, "disconnect": false} {
 		t.Run(name, func(t *testing.T) {
 			dir, ended := shortDir(t), make(chan error, 1)
-			newTheatre(t, dir, func(ctx context.Context, s *script) {
+			newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 				if kept {
 					s.say(submit.Event{Kind: submit.KeptEvent})
 				}
@@ -313,7 +313,7 @@ func TestS4HandedOverJobEnds(t *testing.T) {
 			client := dialDir(t, dir)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			if name == "hang up" {
+			if name == "disconnect" {
 				resp, err := client.do(ctx, http.MethodPost, "/v1/jobs", nil)
 				if err != nil {
 					t.Fatal(err)
@@ -336,7 +336,7 @@ func TestS4HandedOverJobEnds(t *testing.T) {
 					t.Errorf("ended because %v", err)
 				}
 			case <-time.After(deadline):
-				t.Fatal("the job goes on")
+				t.Fatal("the job continues")
 			}
 		})
 	}
@@ -348,7 +348,7 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
 		h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: time.Minute, hasListener: true}
-		s := newScript(actID, h.take)
+		s := newFakeJob(fakeJobID, h.take)
 		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 1)
 		for _, listens := range []time.Duration{2 * h.away, 0, 0} { // the last wait is too long
@@ -361,7 +361,7 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := h.addListener(); !errors.Is(err, errHasListener) {
-				t.Errorf("two listen: %v", err)
+				t.Errorf("two listeners were accepted: %v", err)
 			}
 			time.Sleep(listens)
 		}
@@ -376,10 +376,10 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 			t.Errorf("cause %v", cause)
 		}
 		if err := h.addListener(); !errors.Is(err, errOver) {
-			t.Errorf("listened to a job that ends: %v", err)
+			t.Errorf("a listener was added to a job that ends: %v", err)
 		}
 		if s.failed == nil || slices.ContainsFunc(h.audience.after(0), func(line) bool { return true }) {
-			t.Error("its output waits for ever")
+			t.Error("the output of the job waits forever")
 		}
 		h.close()
 	})
@@ -389,7 +389,7 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 // emitted any event.
 func TestCancelBeforeTheFirstEvent(t *testing.T) {
 	dir, begun, ended := shortDir(t), make(chan bool, 1), make(chan error, 1)
-	newTheatre(t, dir, func(ctx context.Context, s *script) {
+	newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 		begun <- true
 		<-ctx.Done()
 		ended <- context.Cause(ctx)
@@ -397,14 +397,14 @@ func TestCancelBeforeTheFirstEvent(t *testing.T) {
 	client := dialDir(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // ends when the play begins, or with the test
+	go func() { // ends when the job begins, or with the test
 		select {
 		case <-begun:
 			cancel()
 		case <-t.Context().Done():
 		}
 	}()
-	if _, err := client.Attach(ctx, submit.Kept{Job: actID}, false, nil); !errors.Is(err, context.Canceled) {
+	if _, err := client.Attach(ctx, submit.Kept{Job: fakeJobID}, false, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("attached: %v", err)
 	}
 	select {
@@ -413,7 +413,7 @@ func TestCancelBeforeTheFirstEvent(t *testing.T) {
 			t.Errorf("ended because %v", err)
 		}
 	case <-time.After(deadline):
-		t.Fatal("the job goes on")
+		t.Fatal("the job continues")
 	}
 }
 
@@ -426,7 +426,7 @@ func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 	var why []error
 	for _, cause := range []error{context.Canceled, nil} {
 		var its context.Context
-		_, err := c.followJob(actID, time.Hour, cause, func(ctx context.Context, _ submit.Sink) {
+		_, err := c.followJob(fakeJobID, time.Hour, cause, func(ctx context.Context, _ submit.Sink) {
 			its = ctx
 			why = append(why, context.Cause(ctx))
 		})
@@ -435,7 +435,7 @@ func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 		}
 		c.jobs.Wait()
 		if its.Err() == nil {
-			t.Error("the context of a job that is over goes on")
+			t.Error("the context of a job that is over has not ended")
 		}
 	}
 	if len(why) != 2 || !errors.Is(why[0], context.Canceled) || why[1] != nil {

@@ -32,7 +32,7 @@ type Jobs struct {
 	handed map[string]*handed // jobs by ID, once they have one
 }
 
-// NewJobs returns the jobs of a peer, none yet. They end with life.
+// NewJobs returns an empty set of jobs of a peer. They end with life.
 func NewJobs(life context.Context, submitter *submit.Submitter) *Jobs {
 	return &Jobs{life: life, submitter: submitter, handed: make(map[string]*handed)}
 }
@@ -47,7 +47,7 @@ func (j *Jobs) Handlers() map[string]http.HandlerFunc {
 	}
 }
 
-// Refuse lets no more jobs be submitted.
+// Refuse makes j refuse new jobs.
 func (j *Jobs) Refuse() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -73,12 +73,12 @@ func (j *Jobs) Await(ctx context.Context) bool {
 func (j *Jobs) runJob(w http.ResponseWriter, r *http.Request) {
 	var req submit.Request
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
-		Fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
+		fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
 		return
 	}
 	h, err := j.followJob("", req.Away, nil, func(ctx context.Context, sink submit.Sink) { j.submitter.Run(ctx, req, sink) })
 	if err != nil {
-		Fail(w, http.StatusServiceUnavailable, err)
+		fail(w, http.StatusServiceUnavailable, err)
 		return
 	}
 	j.streamEvents(w, r, h)
@@ -103,7 +103,7 @@ func (j *Jobs) attachJob(w http.ResponseWriter, r *http.Request) {
 		h, err = j.followJob(id, kept.Request.Away, why, func(ctx context.Context, sink submit.Sink) { j.submitter.Attach(ctx, id, sink) })
 	}
 	if err != nil {
-		Fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
+		fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
 		return
 	}
 	j.streamEvents(w, r, h)
@@ -166,7 +166,7 @@ func (j *Jobs) find(id string) (*handed, error) {
 	return nil, errNoJob
 }
 
-// WithoutListenerSince returns the time since when a job has no listener; zero if it has one. A nil Jobs has
+// WithoutListenerSince returns when a job lost its listener, or zero if it has one. A nil Jobs has
 // no jobs.
 func (j *Jobs) WithoutListenerSince(id string) time.Time {
 	if j == nil {
@@ -179,7 +179,7 @@ func (j *Jobs) WithoutListenerSince(id string) time.Time {
 }
 
 // streamEvents writes the job's events to w, one line each (see line), until it has written the result or the
-// listener hangs up.
+// listener disconnects.
 func (j *Jobs) streamEvents(w http.ResponseWriter, r *http.Request, h *handed) {
 	defer h.removeListener()
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -223,12 +223,12 @@ func write(w http.ResponseWriter, lines []line) bool {
 func (j *Jobs) shownJob(w http.ResponseWriter, r *http.Request) {
 	number, err := strconv.ParseUint(r.URL.Query().Get("number"), 10, 64)
 	if err != nil {
-		Fail(w, http.StatusBadRequest, fmt.Errorf("number: %w", err))
+		fail(w, http.StatusBadRequest, fmt.Errorf("number: %w", err))
 		return
 	}
 	h, err := j.find(r.PathValue("id"))
 	if err != nil {
-		Fail(w, http.StatusNotFound, err)
+		fail(w, http.StatusNotFound, err)
 		return
 	}
 	h.audience.acknowledge(number)
@@ -239,7 +239,7 @@ func (j *Jobs) shownJob(w http.ResponseWriter, r *http.Request) {
 func (j *Jobs) cancelJob(w http.ResponseWriter, r *http.Request) {
 	h, err := j.find(r.PathValue("id"))
 	if err != nil {
-		Fail(w, http.StatusNotFound, err)
+		fail(w, http.StatusNotFound, err)
 		return
 	}
 	h.cancel(context.Canceled)

@@ -42,11 +42,11 @@ func readLine(r *bufio.Reader) (l line, err error) {
 		return line{}, err
 	}
 	if err := json.Unmarshal(text, &l); err != nil {
-		return line{}, fmt.Errorf("read job's events: %w", err)
+		return line{}, fmt.Errorf("read the job's events: %w", err)
 	}
 	l.Event.Record, l.Event.Records = l.Record, l.Records
 	if l.Size < 0 || l.Size > maxEvent {
-		return line{}, fmt.Errorf("read job's events: output of %d bytes", l.Size)
+		return line{}, fmt.Errorf("read the job's events: output of %d bytes", l.Size)
 	}
 	if l.Size > 0 {
 		l.Data = make([]byte, l.Size)
@@ -69,7 +69,7 @@ func readText(r *bufio.Reader) ([]byte, error) {
 	long := append([]byte(nil), text...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		if text, err = r.ReadSlice('\n'); len(long)+len(text) > maxEvent {
-			return nil, fmt.Errorf("read job's events: %w", errLongLine)
+			return nil, fmt.Errorf("read the job's events: %w", errLongLine)
 		}
 		long = append(long, text...)
 	}

@@ -54,7 +54,7 @@ func TestLinesRoundTrip(t *testing.T) {
 
 func TestLinesAreBounded(t *testing.T) {
 	for name, stream := range map[string]string{
-		"text": strings.Repeat("x", maxEvent+readAhead), "data": `{"event":"output","size":999999999}` + "\n", "less than none": `{"size":-1}` + "\n",
+		"text": strings.Repeat("x", maxEvent+readAhead), "data": `{"event":"output","size":999999999}` + "\n", "negative size": `{"size":-1}` + "\n",
 	} {
 		if l, err := readLine(bufio.NewReader(strings.NewReader(stream))); err == nil || errors.Is(err, errBroken) {
 			t.Errorf("%s: got %d bytes, %v", name, len(l.Data), err)

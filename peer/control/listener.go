@@ -23,7 +23,7 @@ type listener struct {
 	emit   func(submit.Event) error
 	away   time.Duration // time to wait for another peer on the home
 
-	id    string            // ID of the job; "" until known
+	id    string            // ID of the job, or "" until known
 	kept  bool              // another peer can resume the job
 	shown map[source]uint64 // number of records already shown
 }
@@ -34,8 +34,8 @@ type source struct {
 	stream job.Stream
 }
 
-// A LeftError means that a job runs on without a listener: its peer has ended, and no other has started
-// before the time was up or the context ended.
+// A LeftError means that a job continues without a listener: its peer has ended, and no other peer has started
+// before the waiting time or the context ended.
 type LeftError struct {
 	Job string
 	Err error
@@ -68,7 +68,7 @@ func (l *listener) follow(ctx context.Context, begin func(context.Context) (*htt
 // errBroken means that the connection ended before the result, because the peer has ended.
 var errBroken = errors.New("the connection broke")
 
-// showEvents shows the events of one connection. When ctx ends, hear tells the peer to cancel the job
+// showEvents shows the events of one connection. When ctx ends, showEvents tells the peer to cancel the job
 // before it returns.
 func (l *listener) showEvents(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
 	wire, hangUp := context.WithCancel(context.WithoutCancel(ctx))

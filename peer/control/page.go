@@ -22,15 +22,15 @@ const (
 	idleReader = 30 * time.Second
 )
 
-// A PageServer serves a page over HTTP to readers who know a password.
+// A PageServer serves a page over HTTP to clients that know a password.
 type PageServer struct {
 	http     *http.Server
 	listener net.Listener
 	served   chan struct{}
 }
 
-// ServePage serves handler at a TCP address until Close, to requests with the password only.
-func ServePage(ctx context.Context, addr, password string, handler http.Handler) (*PageServer, error) {
+// servePage serves handler at a TCP address until Close, to requests with the password only.
+func servePage(ctx context.Context, addr, password string, handler http.Handler) (*PageServer, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -53,10 +53,10 @@ func ServePage(ctx context.Context, addr, password string, handler http.Handler)
 	return s, nil
 }
 
-// Addr returns the address that the page is served at.
-func (s *PageServer) Addr() net.Addr { return s.listener.Addr() }
+// addr returns the address that the page is served at.
+func (s *PageServer) addr() net.Addr { return s.listener.Addr() }
 
-// Close stops serving. Readers have one more second.
+// Close stops serving. Open requests get one more second.
 func (s *PageServer) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -98,8 +98,8 @@ func withPassword(password string, next http.Handler) http.Handler {
 	})
 }
 
-// LoadPassword returns the password in file. It creates the file the first time.
-func LoadPassword(file string) (string, error) {
+// loadPassword returns the password in file. It creates the file the first time.
+func loadPassword(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		password := rand.Text()

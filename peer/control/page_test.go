@@ -13,18 +13,18 @@ import (
 
 func TestStatusPagePassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "http-password")
-	first, err := LoadPassword(file)
+	first, err := loadPassword(file)
 	if err != nil || len(first) < 20 {
 		t.Fatalf("got %q, %v", first, err)
 	}
-	if again, err := LoadPassword(file); again != first || err != nil {
+	if again, err := loadPassword(file); again != first || err != nil {
 		t.Errorf("got %q, %v, and %q before", again, err, first)
 	}
 	for text, want := range map[string]string{"my own choice\n": "my own choice", "": "", "short\n": ""} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := LoadPassword(file); got != want || (err == nil) != (want != "") {
+		if got, err := loadPassword(file); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: got %q, %v", text, got, err)
 		}
 	}
@@ -33,12 +33,12 @@ func TestStatusPagePassword(t *testing.T) {
 // TestStatusPageLimitsConnections checks that idle connections do not use up the peer's descriptors, and do
 // not prevent answers to others.
 func TestStatusPageLimitsConnections(t *testing.T) {
-	page, err := ServePage(t.Context(), "127.0.0.1:0", "a password", http.NotFoundHandler())
+	page, err := servePage(t.Context(), "127.0.0.1:0", "a password", http.NotFoundHandler())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer page.Close()
-	addr := page.Addr().String()
+	addr := page.addr().String()
 	// ask opens a connection and waits for an answer.
 	ask := func() net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)

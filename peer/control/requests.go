@@ -34,7 +34,7 @@ type Peer interface {
 	// Resize changes the number of slots until the peer ends.
 	Resize(slots int) status.Slots
 
-	// Fates returns the fates of the present jobs if the peer is halted.
+	// Fates returns what happens to each current job if the peer is halted.
 	Fates(how status.Halt) status.Halting
 	Halt(how status.Halt)
 }
@@ -66,31 +66,31 @@ func Requests(peer Peer) map[string]http.HandlerFunc {
 
 // status is the only request that the status page answers too.
 func (q requests) status(w http.ResponseWriter, r *http.Request) {
-	Reply(w, http.StatusOK, q.peer.Status(r.Context()))
+	reply(w, http.StatusOK, q.peer.Status(r.Context()))
 }
 
 func (q requests) candidates(w http.ResponseWriter, r *http.Request) {
 	var wanted discovery.Filter
 	if text := r.URL.Query().Get("filter"); text != "" {
 		if err := json.Unmarshal([]byte(text), &wanted); err != nil {
-			Fail(w, http.StatusBadRequest, fmt.Errorf("filter: %w", err))
+			fail(w, http.StatusBadRequest, fmt.Errorf("filter: %w", err))
 			return
 		}
 	}
 	candidates, err := q.peer.Candidates(r.Context(), wanted)
 	if err != nil {
-		Fail(w, http.StatusServiceUnavailable, err)
+		fail(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	Reply(w, http.StatusOK, candidates)
+	reply(w, http.StatusOK, candidates)
 }
 
 func (q requests) examine(w http.ResponseWriter, r *http.Request) {
-	Reply(w, http.StatusOK, q.peer.Examine(r.Context()))
+	reply(w, http.StatusOK, q.peer.Examine(r.Context()))
 }
 
 func (q requests) cache(w http.ResponseWriter, _ *http.Request) {
-	Reply(w, http.StatusOK, q.peer.Cache())
+	reply(w, http.StatusOK, q.peer.Cache())
 }
 
 func (q requests) trimCache(w http.ResponseWriter, r *http.Request) {
@@ -99,15 +99,15 @@ func (q requests) trimCache(w http.ResponseWriter, r *http.Request) {
 		err = errors.New("want 0 or more")
 	}
 	if err != nil {
-		Fail(w, http.StatusBadRequest, fmt.Errorf("to: %w", err))
+		fail(w, http.StatusBadRequest, fmt.Errorf("to: %w", err))
 		return
 	}
 	t, err := q.peer.TrimCache(to)
 	if err != nil {
-		Fail(w, http.StatusInternalServerError, err)
+		fail(w, http.StatusInternalServerError, err)
 		return
 	}
-	Reply(w, http.StatusOK, t)
+	reply(w, http.StatusOK, t)
 }
 
 // stop answers when the job's part here has ended.
@@ -115,23 +115,23 @@ func (q requests) stop(w http.ResponseWriter, r *http.Request) {
 	stopped, err := q.peer.Stop(r.Context(), r.PathValue("id"), r.URL.Query().Get("now") == "true")
 	switch {
 	case errors.Is(err, ErrNotHosted):
-		Fail(w, http.StatusNotFound, err)
+		fail(w, http.StatusNotFound, err)
 	case errors.Is(err, ErrAmbiguous):
-		Fail(w, http.StatusConflict, err)
+		fail(w, http.StatusConflict, err)
 	case err != nil:
-		Fail(w, http.StatusServiceUnavailable, err)
+		fail(w, http.StatusServiceUnavailable, err)
 	default:
-		Reply(w, http.StatusOK, stopped)
+		reply(w, http.StatusOK, stopped)
 	}
 }
 
 func (q requests) resize(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.Atoi(r.URL.Query().Get("total"))
 	if err != nil || n < 0 || n > policy.MaxSlots {
-		Fail(w, http.StatusBadRequest, fmt.Errorf("total %.40q: want 0 to %d", r.URL.Query().Get("total"), policy.MaxSlots))
+		fail(w, http.StatusBadRequest, fmt.Errorf("total %.40q: want 0 to %d", r.URL.Query().Get("total"), policy.MaxSlots))
 		return
 	}
-	Reply(w, http.StatusOK, q.peer.Resize(n))
+	reply(w, http.StatusOK, q.peer.Resize(n))
 }
 
 // halt answers with the fates of the jobs before it halts the peer, so that the client receives the answer.
@@ -142,9 +142,9 @@ func (q requests) halt(w http.ResponseWriter, r *http.Request) {
 		how = status.Orderly
 	case status.Orderly, status.Drain, status.Now:
 	default:
-		Fail(w, http.StatusBadRequest, fmt.Errorf("mode %.40q: want orderly, drain or now", how))
+		fail(w, http.StatusBadRequest, fmt.Errorf("mode %.40q: want orderly, drain or now", how))
 		return
 	}
-	Reply(w, http.StatusAccepted, q.peer.Fates(how))
+	reply(w, http.StatusAccepted, q.peer.Fates(how))
 	q.peer.Halt(how)
 }

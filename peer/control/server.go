@@ -36,7 +36,7 @@ func Serve(life context.Context, socket string, handlers map[string]http.Handler
 	return s, nil
 }
 
-// Close stops serving. Requests that are not answered when ctx ends are broken off.
+// Close stops serving. Requests that are not answered when ctx ends are aborted.
 func (s *Server) Close(ctx context.Context) error {
 	err := s.http.Shutdown(ctx)
 	if err != nil {
@@ -51,13 +51,13 @@ type problem struct {
 	Error string `json:"error"`
 }
 
-// Fail answers a request with a status other than 2xx and the error.
-func Fail(w http.ResponseWriter, status int, err error) {
-	Reply(w, status, problem{err.Error()})
+// fail answers a request with a status other than 2xx and the error.
+func fail(w http.ResponseWriter, status int, err error) {
+	reply(w, status, problem{err.Error()})
 }
 
-// Reply answers a request with body as JSON.
-func Reply(w http.ResponseWriter, status int, body any) {
+// reply answers a request with body as JSON.
+func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)

@@ -26,24 +26,24 @@ type StatusPage struct {
 // Serve serves the status page and the metrics over plain HTTP until the server is closed. They are
 // read-only and require the password.
 func (p StatusPage) Serve(ctx context.Context) (*PageServer, error) {
-	password, err := LoadPassword(p.Home.Password())
+	password, err := loadPassword(p.Home.Password())
 	if err != nil {
 		return nil, &homedir.Error{Home: string(p.Home), Err: homedir.PlainPathError(err)}
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.write)
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, r *http.Request) {
-		Reply(w, http.StatusOK, p.Status(r.Context()))
+		reply(w, http.StatusOK, p.Status(r.Context()))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.Metrics, promhttp.HandlerOpts{}))
-	server, err := ServePage(ctx, p.Address, password, mux)
+	server, err := servePage(ctx, p.Address, password, mux)
 	if err != nil {
 		return nil, fmt.Errorf("serve the status page: %w", err)
 	}
-	if at, ok := server.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
+	if at, ok := server.addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
 		p.Log.Warn().Str("http", at.String()).Msg("the status page is served over plain HTTP: anyone on the network path can read its password; use 127.0.0.1 and a tunnel, or a proxy with TLS")
 	}
-	p.Log.Info().Str("http", "http://"+server.Addr().String()).Str("password", "in "+p.Home.Password()).Msg("status page")
+	p.Log.Info().Str("http", "http://"+server.addr().String()).Str("password", "in "+p.Home.Password()).Msg("status page")
 	return server, nil
 }
 

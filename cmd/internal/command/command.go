@@ -17,13 +17,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
-// Exit statuses of commands, as in sysexits.h where it defines one. Those of a job are in package
+// Exit statuses of commands, as in sysexits.h where it defines one. The exit statuses of a job are in package
 // peer/job.
 const (
 	OK           = 0
 	Usage        = 64  // wrong usage, configuration or input, or a home that is in use
 	Unavailable  = 69  // not enough peers, or no peer where one is needed
-	HomeUnusable = 73  // home cannot be created, read or written
+	HomeUnusable = 73  // the home cannot be created, read or written
 	Cancelled    = 130 // by the user
 )
 
@@ -43,7 +43,7 @@ func (f *Failure) Error() string { return f.Err.Error() }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Fail returns err as a Failure with the given status and hint; nil if err is nil.
+// Fail returns err as a Failure with the given status and hint, or nil if err is nil.
 func Fail(status int, err error, hint string) error {
 	if err == nil {
 		return nil
@@ -120,7 +120,7 @@ func New(use, short string) *cobra.Command {
 	return c
 }
 
-// flagHint returns a hint with the option that was probably meant, and where all options are listed.
+// flagHint returns a hint that names the option that was probably meant and the command that lists all options.
 func flagHint(c *cobra.Command, err error) string {
 	all := c.CommandPath() + " --help lists the options"
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
@@ -160,7 +160,7 @@ func plainFlagError(err error) error {
 // kinds maps the types of options to descriptions. Options of other types have errors of their own.
 var kinds = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
-	"duration": "a time such as 500ms, 10s or 2m", "stringSlice": "a list with commas between",
+	"duration": "a time such as 500ms, 10s or 2m", "stringSlice": "a comma-separated list",
 	"float64": "a number", "number of replicas": "a whole number or auto", "size of memory": "a size such as 512MiB",
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-// Cache describes the contents of a cache, one per line: the beginning of the digest, size, time since
-// the last use, and purpose.
+// Cache describes the contents of a cache, one per line: the beginning of its digest, its size, the time since
+// its last use, and its purpose.
 func Cache(c status.Cache, now time.Time) string {
 	var b strings.Builder
 	limit := ""

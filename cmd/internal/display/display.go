@@ -178,7 +178,7 @@ func writeResult(w io.Writer, id string, r job.Result) error {
 	return err
 }
 
-// encode returns e as --json writes it. It omits the rank if the event concerns none or several.
+// encode returns e as --json writes it. It omits the rank unless the event concerns exactly one.
 func encode(e submit.Event) ([]byte, error) {
 	if e.Kind == submit.OutputEvent || e.Kind == submit.HealEvent && (e.Took == 0 || e.Placed != nil) {
 		return json.Marshal(e)

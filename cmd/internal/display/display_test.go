@@ -46,7 +46,7 @@ func TestLinesAreWrittenWhole(t *testing.T) {
 	}
 	for r := range ranks {
 		if got[r] != want[r] {
-			t.Errorf("rank %d: the output differs from what it wrote", r)
+			t.Errorf("rank %d: the shown output differs from the written one", r)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestProgressShowsRemainingStagingTime(t *testing.T) {
 	if got, want := s.line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB  4.0 MiB/s  1:16 left  slowest …abcdefgh"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	e.Rate, e.ETA, e.Slowest = 0, 0, "" // nothing is known yet
+	e.Rate, e.ETA, e.Slowest = 0, 0, "" // rate and slowest peer are not known yet
 	s.update(e)
 	if got, want := s.line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -153,7 +153,7 @@ func TestLostReaderIsAnError(t *testing.T) {
 	d := New(Config{Name: "p2prun", Stdout: full{}, Stderr: &bytes.Buffer{}, Ranks: 1, Replicas: 1})
 	defer d.Close()
 	if d.Event(submit.Event{Kind: submit.OutputEvent, Stream: job.Stdout, Data: []byte("x\n")}) == nil {
-		t.Error("got no error from a broken output")
+		t.Error("got no error from an output without a reader")
 	}
 }
 
@@ -177,8 +177,8 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestR6KilledWriterTearsNoLine: each write of a large output has whole lines, and no more than an atomic
-// write to a pipe unless one line is longer.
+// TestR6KilledWriterTearsNoLine checks that each write of a large output consists of whole lines, and is not
+// longer than an atomic write to a pipe unless a single line is.
 func TestR6KilledWriterTearsNoLine(t *testing.T) {
 	long := strings.Repeat("x", 3*atomicWrite) + "\n"
 	text := strings.Repeat("a line of the output\n", 1000) + long + strings.Repeat("another one\n", 1000)

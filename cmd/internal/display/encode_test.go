@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// TestRankIsWrittenOnlyWhereMeaningful: the rank is written for output and for a healed rank, even if
-// it is 0, and not for every event.
+// TestRankIsWrittenOnlyWhereMeaningful checks that events of one rank, such as output, contain the rank even if
+// it is 0, and that other events do not.
 func TestRankIsWrittenOnlyWhereMeaningful(t *testing.T) {
 	for _, c := range []struct {
 		event submit.Event
@@ -33,7 +33,7 @@ func TestRankIsWrittenOnlyWhereMeaningful(t *testing.T) {
 	}
 }
 
-// TestResultNamesTheJob: the result contains the job's ID, for scripts.
+// TestResultNamesTheJob checks that the result contains the job's ID, for scripts.
 func TestResultNamesTheJob(t *testing.T) {
 	var out bytes.Buffer
 	d := New(Config{Stdout: &out, Stderr: &out, JSON: true, Ranks: 1, Replicas: 1})

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
-// Fates describes, one line per job, what happens to the jobs when their peer ends.
+// Fates describes in one line per job what happens to the jobs when their peer ends.
 func Fates(h status.Halting) string {
 	var b strings.Builder
 	for _, j := range h.Jobs {

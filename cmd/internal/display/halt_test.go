@@ -8,7 +8,7 @@ import (
 )
 
 func TestHaltMessages(t *testing.T) {
-	got := Fates(status.Halting{Jobs: []status.Parting{
+	got := Fates(status.Halting{Jobs: []status.JobFate{
 		{Job: "0123456789abcdef", Program: "ep", Processes: []view.Process{{Rank: 1}, {Rank: 3, Replica: 1}}, Fate: status.HandedOver},
 		{Job: "fedcba9876543210", Program: "a\nb", Fate: status.Cancelled},
 	}})

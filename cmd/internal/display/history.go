@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
-// Jobs lists, in lines of at most 80 columns, the jobs that now have slots of a peer, their submitters,
-// and the resources that each uses.
+// Jobs lists, in lines of at most 80 columns, the jobs that now have slots on a peer, with their submitters and
+// the resources that each job uses.
 func Jobs(hosted []status.HostedJob, now time.Time) string {
 	if len(hosted) == 0 {
 		return "no jobs\n"
@@ -38,22 +38,22 @@ func writeUse(b *strings.Builder, h status.HostedJob, now time.Time) {
 	writeAmounts(b, "  "+hostedState(h), has)
 }
 
-// hostedState returns the state of a job, and whether its processes are paused or starved.
+// hostedState returns the state of a job, and whether its processes are suspended or starved.
 func hostedState(h status.HostedJob) string {
 	switch {
 	case !h.Paused.IsZero():
-		return h.State + ", paused" // by one of the owner's rules
+		return h.State + ", suspended" // by one of the owner's rules
 	case h.Use.Starved > 0:
 		return h.State + ", starved" // by the owner's own work
 	}
 	return h.State
 }
 
-// Stopped describes in one line how a job ended that the owner has stopped.
+// Stopped describes in one line how a job that the owner has stopped ended.
 func Stopped(s status.Stopped) string { return fmt.Sprintf("job %.8s: %s\n", s.Job, s.How) }
 
-// History lists, in lines of at most 80 columns, the jobs that a peer has run, their submitters, the
-// resources that each used, and how it ended.
+// History lists, in lines of at most 80 columns, the jobs that a peer has run, with their submitters, the
+// resources that each job used, and how each ended.
 func History(past []journal.Entry) string {
 	if len(past) == 0 {
 		return "no jobs yet\n"
@@ -66,14 +66,13 @@ func History(past []journal.Entry) string {
 	return table(rows, func(b *strings.Builder, row int) { writePastUse(b, past[row]) })
 }
 
-// nonBreakingSpace is a non-breaking space.
 const nonBreakingSpace = "\u00a0"
 
 // writePastUse writes the resources that a job used on a peer, and how it ended.
 func writePastUse(b *strings.Builder, e journal.Entry) {
 	processes := "  " + number(int64(e.Processes), "process", "processes")
 	if e.Until.IsZero() {
-		b.WriteString(command.Sentence(processes, "running, or the peer was killed meanwhile", routeWidth))
+		b.WriteString(command.Sentence(processes, "running, or the peer was killed before the job ended", routeWidth))
 		return
 	}
 	had := []string{
@@ -106,7 +105,7 @@ func shortDuration(d time.Duration) string {
 	return d.Round(time.Second).String()
 }
 
-// known formats a number of bytes; it returns "" for 0, which means unknown.
+// known formats a number of bytes. It returns "" for 0, which stands for an unknown number.
 func known(bytes int64) string {
 	if bytes == 0 {
 		return ""
@@ -122,8 +121,8 @@ func dash(s string) string {
 	return s
 }
 
-// Bounds in characters of text from strangers: a program's name in a table and in one with many columns,
-// and the description of how a job ended.
+// Bounds, in characters, on texts from strangers: a program's name in a table, the same name in a table with
+// many columns, and the description of how a job ended.
 const (
 	maxProgram   = 16
 	briefProgram = 12

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// maxLine bounds how much of an incomplete line is held back. A longer line is written in pieces, between
-// which other ranks may write.
+// maxLine bounds the part of an incomplete line that is held back. A longer line is written in pieces, and other
+// ranks may write between them.
 const maxLine = 16 << 20
 
 // atomicWrite is the greatest size of an atomic write to a pipe (PIPE_BUF, see pipe(7)). A process that

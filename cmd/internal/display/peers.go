@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// reasons returns a table of the reasons why peers gave nothing to a job that could not start, with the
-// number of peers for each.
+// reasons returns a table of the reasons why peers gave no slots to a job that could not start, with the number
+// of peers for each reason.
 func reasons(s *job.Shortage) []string {
 	if s == nil || len(s.Tallies) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func reasons(s *job.Shortage) []string {
 const planRow = "%-9s %-15s %7s %7s %-10s %-8s %s"
 
 // plan returns a table of the peers on which a job would run. With the command's name in front it fits 80
-// columns: long fields are cut, and many processes take several lines.
+// columns: long fields are cut, and a long list of processes takes several lines.
 func plan(planned []submit.Planned) []string {
 	if len(planned) == 0 {
 		return nil

@@ -29,7 +29,7 @@ func TestReasonsFitTheScreen(t *testing.T) {
 		}
 	}
 	if reasons(nil) != nil || reasons(&job.Shortage{Wanted: 8, Available: 5}) != nil {
-		t.Error("a table of nothing")
+		t.Error("got a table without rejections")
 	}
 }
 
@@ -48,8 +48,8 @@ func TestPlanNamesPeers(t *testing.T) {
 	}
 }
 
-// TestPlanShowsSlotsSharingAMachine: slots of several peers on one machine are listed, those of one
-// peer are not.
+// TestPlanShowsSlotsSharingAMachine checks that slots of several peers on one machine are listed, and that slots
+// of a single peer are not.
 func TestPlanShowsSlotsSharingAMachine(t *testing.T) {
 	on := func(peer, machine string, ranks ...int) submit.Planned {
 		p := submit.Planned{Peer: "12D3KooW" + peer, Machine: machine}

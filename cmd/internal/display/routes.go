@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// maxRoutes bounds the lines that name processes. If there are more, they are only counted.
+// maxRoutes bounds the number of lines that name processes. If there are more routes, they are only counted.
 const maxRoutes = 40
 
 // routes describes how processes reach each other. It combines two routes that are equal in both
@@ -23,7 +23,7 @@ func routes(all []submit.Route) []string {
 			routes = append(routes, route{Route: r})
 		}
 	} else {
-		routes = bothWays(all)
+		routes = combineDirections(all)
 	}
 	if len(routes) > maxRoutes {
 		return counted(routes)
@@ -35,7 +35,7 @@ func routes(all []submit.Route) []string {
 	return out
 }
 
-// A route is a route of the job, or two that are equal in both directions.
+// A route is one route of the job, or two that are equal in both directions.
 type route struct {
 	submit.Route
 	back bool
@@ -53,7 +53,7 @@ func (r route) kind() string {
 	return r.Kind
 }
 
-// distance returns the round-trip time between the peers as part of a sentence, or "".
+// distance returns the round-trip time between the peers as part of a sentence, or "" if it is unknown.
 func (r route) distance() string {
 	if r.RTT == 0 {
 		return ""
@@ -61,7 +61,7 @@ func (r route) distance() string {
 	return ", " + rounded(r.RTT).String()
 }
 
-// within reports whether the route is among the processes of one peer.
+// within reports whether the route connects processes of one peer.
 func (r route) within() bool { return slices.Equal(r.From, r.To) }
 
 func (r route) between() string {
@@ -103,9 +103,9 @@ func names(ps []view.Process) string {
 	return strings.Join(b, " ")
 }
 
-// bothWays combines each route with an equal one in the other direction, and all routes of processes to
+// combineDirections combines each route with an equal one in the other direction, and all routes of processes to
 // themselves.
-func bothWays(routes []submit.Route) []route {
+func combineDirections(routes []submit.Route) []route {
 	var out []route
 	for _, r := range routes {
 		i := slices.IndexFunc(out, func(o route) bool {
@@ -129,18 +129,18 @@ func bothWays(routes []submit.Route) []route {
 // counted returns the number of pairs of processes for each kind of route, in the order of first
 // occurrence.
 func counted(routes []route) []string {
-	var ways []string
+	var kinds []string
 	pairs := make(map[string]int)
 	for _, r := range routes {
-		way := r.kind() + ", " + r.Why
-		if pairs[way] == 0 {
-			ways = append(ways, way)
+		kind := r.kind() + ", " + r.Why
+		if pairs[kind] == 0 {
+			kinds = append(kinds, kind)
 		}
-		pairs[way] += r.pairs()
+		pairs[kind] += r.pairs()
 	}
 	var out []string
-	for _, way := range ways {
-		out = append(out, fmt.Sprintf("%s: %s", number(int64(pairs[way]), "pair of processes", "pairs of processes"), way))
+	for _, kind := range kinds {
+		out = append(out, fmt.Sprintf("%s: %s", number(int64(pairs[kind]), "pair of processes", "pairs of processes"), kind))
 	}
 	return out
 }

@@ -43,28 +43,28 @@ func TestRouteMessages(t *testing.T) {
 				"0.0 1.0 and 0.1 1.1: tcp, on different peers",
 			},
 		},
-		"there and back differ": {
+		"directions differ": {
 			[]submit.Route{
 				{From: a, To: b, Kind: "stream", Relay: "12D3", Why: "w"},
 				{From: b, To: a, Kind: "stream", Why: "w"},
 			},
 			[]string{"0.0 1.0 to 0.1 1.1: stream, relayed through 12D3, w", "0.1 1.1 to 0.0 1.0: stream, w"},
 		},
-		"how far": {
+		"round-trip time": {
 			[]submit.Route{
 				{From: a, To: b, Kind: "tcp", Way: "direct", Why: "w"},
 				{From: b, To: a, Kind: "tcp", Way: "direct", RTT: 1_234_567, Why: "w"},
 			},
 			[]string{"0.0 1.0 and 0.1 1.1: tcp, direct, 1.2ms, w"},
 		},
-		"one way punched": {
+		"punched in one direction": {
 			[]submit.Route{
 				{From: a, To: b, Kind: "stream", Way: "direct", Why: "w"},
 				{From: b, To: a, Kind: "stream", Way: "punched", Why: "w"},
 			},
 			[]string{"0.0 1.0 to 0.1 1.1: stream, direct, w", "0.1 1.1 to 0.0 1.0: stream, punched, w"},
 		},
-		"no way": {[]submit.Route{{From: a, To: b, Why: "nothing is allowed"}}, []string{"0.0 1.0 to 0.1 1.1: no channel, nothing is allowed"}},
+		"no channel": {[]submit.Route{{From: a, To: b, Why: "nothing is allowed"}}, []string{"0.0 1.0 to 0.1 1.1: no channel, nothing is allowed"}},
 		"many processes": {
 			[]submit.Route{{From: many, To: many, Kind: "shm", Why: "w"}},
 			[]string{"among 0.0 0.0 0.0 0.0 0.0 0.0 0.0 0.0 (2 more): shm, w"},

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// Status describes a peer and its connections in lines of at most 80 columns. Only a line with a longer
-// ID or address is longer.
+// Status describes a peer and its connections in lines of at most 80 columns. A line is longer only if it
+// contains a longer ID or address.
 func Status(s status.Status) string {
 	var b strings.Builder
 	say := func(name, format string, args ...any) {
@@ -32,12 +32,12 @@ func Status(s status.Status) string {
 		for _, t := range s.Granted.Terms {
 			say("class "+string(t.Class), "%s", strings.Join(t.Each(), ", "))
 		}
-		for _, u := range s.Granted.Unheld {
+		for _, u := range s.Granted.Unenforced {
 			say("not enforced", "limit of %s: %s; instead, %s", u.Limit, u.Why, u.Instead)
 		}
 	}
 	for _, u := range s.Unprotected {
-		say("not protected from native programs", "%s: %s", u.Wall, u.Why)
+		say("not protected from native programs", "%s: %s", u.Resource, u.Why)
 	}
 	for _, u := range s.Unread {
 		say("suspend rule not evaluated", "%s: %s", u.Rule, u.Why)
@@ -51,7 +51,7 @@ func Status(s status.Status) string {
 	}
 	for _, j := range s.Submitted {
 		more := ""
-		if !j.Unheard.IsZero() {
+		if !j.Detached.IsZero() {
 			more = ", no p2prun attached: use p2prun --attach"
 		}
 		say("submitted job", "%.8s %s, %d × %d, %s for %v%s", j.Job, j.Name, j.N, j.R, j.Phase, ago(j.Since), more)
@@ -67,7 +67,7 @@ func Slots(s status.Slots) string { return "slots: " + slots(s) + "\n" }
 func slots(s status.Slots) string {
 	text := fmt.Sprintf("%d of %d free; %d held, %d confirmed, %d running", s.Free, s.Total, s.Held, s.Confirmed, s.Running)
 	if s.Paused != "" {
-		text += "; paused: " + s.Paused
+		text += "; suspended: " + s.Paused
 	}
 	if s.NoDisk {
 		text += "; too little free disk space for other users' jobs, see p2pboot doctor"
@@ -78,7 +78,7 @@ func slots(s status.Slots) string {
 	return text
 }
 
-// writeHosted writes a job that has slots here, and how its processes reach others.
+// writeHosted writes a job that has slots here, and the channels from its processes to others.
 func writeHosted(b *strings.Builder, h status.HostedJob) {
 	name := program(h.Program) + " " + names(h.Processes)
 	if h.Program == "" {
@@ -123,13 +123,13 @@ func pairs(group []status.Channel) string {
 	return strings.Join(b, ", ") + " at " + submit.ShortPeer(group[0].Peer)
 }
 
-// writeConnections writes a table of connections. The line below a connection explains why it is not
-// better.
+// writeConnections writes a table of connections. The line below a connection explains why a better kind was not
+// possible.
 func writeConnections(b *strings.Builder, connections []status.Connection) {
 	if len(connections) == 0 {
 		return
 	}
-	rows := [][]string{{"PEER", "WAY", "TRANSPORT", "ROUND TRIP"}}
+	rows := [][]string{{"PEER", "KIND", "TRANSPORT", "ROUND TRIP"}}
 	for _, c := range connections {
 		rows = append(rows, []string{submit.ShortPeer(c.Peer), connectionKind(c.Way, c.Relay), c.Transport, roundTrip(c.RTT)})
 	}
@@ -141,11 +141,11 @@ func writeConnections(b *strings.Builder, connections []status.Connection) {
 }
 
 // connectionKind returns the kind of a connection, with its relay if there is one.
-func connectionKind(way, relay string) string {
+func connectionKind(kind, relay string) string {
 	if relay != "" {
-		return way + " through " + submit.ShortPeer(relay)
+		return kind + " through " + submit.ShortPeer(relay)
 	}
-	return way
+	return kind
 }
 
 func roundTrip(d time.Duration) string {

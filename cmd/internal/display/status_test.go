@@ -17,7 +17,7 @@ import (
 func TestStatusFitsATerminal(t *testing.T) {
 	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
 	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
-	granted := &status.Granted{Unheld: []launch.Unenforced{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
+	granted := &status.Granted{Unenforced: []launch.Unenforced{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
 	if err := json.Unmarshal([]byte(`{"terms":[{"class":"mine","kinds":["wasm","native"]},{"class":"everyone","kinds":["wasm"],"slots":2}]}`), granted); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
 		Slots:       status.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
 		Granted:     granted,
-		Unprotected: []status.Unprotected{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
+		Unprotected: []status.Unprotected{{Resource: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
 		Use:         status.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
 		Hosted: []status.HostedJob{
 			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []status.Channel{
@@ -35,7 +35,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 			}},
 			{Job: "99", Submitter: other, State: "held", Slots: 1},
 		},
-		Submitted: []status.Submitted{{Status: submit.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: submit.Running, Since: time.Now()}, Unheard: time.Now()}},
+		Submitted: []status.Submitted{{Status: submit.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: submit.Running, Since: time.Now()}, Detached: time.Now()}},
 		Connections: []status.Connection{
 			{Peer: other, Way: "relayed", Relay: relay, Transport: "tcp", RTT: 41_234_567, Why: why},
 			{Peer: relay, Way: "direct", Transport: "quic"},
@@ -52,7 +52,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 		"hosted job: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
 		"0.0 to 2.0, 1.0 to 2.0 at …rMLvKXtf: stream, relayed through …J4kSGsaB,\n", "41.2ms\n    why: no tcp",
 		"hosted job: 99 1 slot, held", "submitted job: 5555 ep, 2 × 2, running",
-		"connected: 2 peers\nPEER       WAY                        TRANSPORT  ROUND TRIP\n",
+		"connected: 2 peers\nPEER       KIND                       TRANSPORT  ROUND TRIP\n",
 		"…rMLvKXtf  relayed through …J4kSGsaB  tcp        41.2ms\n  why: no tcp",
 		"…J4kSGsaB  direct                     quic       no answer\n",
 	)

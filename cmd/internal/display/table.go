@@ -6,7 +6,7 @@ import (
 	"text/tabwriter"
 )
 
-// table formats rows, of which the first contains the titles. Below each other row it adds the output of
+// table formats rows, of which the first contains the titles. Below each of the other rows it adds the output of
 // below.
 func table(rows [][]string, below func(b *strings.Builder, row int)) string {
 	var lines, b strings.Builder

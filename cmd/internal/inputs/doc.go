@@ -11,6 +11,6 @@
 //	https://example.org/e
 //	                 -> e                 downloaded without a check of its digest
 //
-// In a folder, symbolic links to files and folders inside it are followed. A link that leads out of it,
-// or in a circle, is refused. Empty folders are not staged.
+// In a folder, symbolic links to files and folders inside it are followed. A link that leads out of the folder,
+// or forms a circle, is refused. Empty folders are not staged.
 package inputs

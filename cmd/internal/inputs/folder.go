@@ -13,7 +13,7 @@ import (
 )
 
 // addFolder stages all files below a folder. It follows symbolic links only to targets inside the folder,
-// because the user has not named others.
+// because the user has named no other files.
 func (r *resolution) addFolder(name, from, staged string) error {
 	root, err := os.OpenRoot(from)
 	if err != nil {

@@ -49,12 +49,12 @@ func TestT3FolderDoesNotEscape(t *testing.T) {
 	tests := map[string]struct {
 		to, want string
 	}{
-		"out":           {"../../secret", "d/link: a symbolic link that leads out of the folder"},
-		"out, absolute": {"/etc/passwd", "d/link: a symbolic link that leads out of the folder"},
-		"nowhere":       {"nothing", "d/link: no such file"},
-		"circle":        {"../d", "a symbolic link to a folder that it is in"},
-		"itself":        {"link", "d/link"},
-		"device":        {"/dev/null", "d/link"},
+		"out":            {"../../secret", "d/link: a symbolic link that leads out of the folder"},
+		"out, absolute":  {"/etc/passwd", "d/link: a symbolic link that leads out of the folder"},
+		"missing target": {"nothing", "d/link: no such file"},
+		"circle":         {"../d", "a symbolic link to a folder that it is in"},
+		"itself":         {"link", "d/link"},
+		"device":         {"/dev/null", "d/link"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestFileAndURLForOnePlaceAreRefused(t *testing.T) {
+func TestFileAndURLForOnePathAreRefused(t *testing.T) {
 	_, _, err := Resolve(folder(t, "d"), []string{"d", "http://h/d"})
 	if err == nil || !strings.Contains(err.Error(), "both be staged as d") {
 		t.Errorf("got %v, want a refusal", err)

@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// maxLine bounds a line of a file list: the longest path, and reserve.
+// maxLine bounds a line of a file list, in bytes. It is far above the length of the longest path.
 const maxLine = 64 << 10
 
 // List reads a file with one input per line: a file, a folder, or a URL. It ignores empty lines and lines
@@ -39,8 +39,8 @@ func List(name string) ([]string, error) {
 	return names, nil
 }
 
-// Resolve determines where each of the named inputs is staged: files and folders relative to the folder
-// cwd, and URLs. An input that is named twice is staged once. The error lists the inputs that cannot be
+// Resolve determines where each of the named inputs is staged: files and folders, which are relative to the
+// folder cwd, and URLs. An input that is named twice is staged once. The error lists the inputs that cannot be
 // staged.
 func Resolve(cwd string, names []string) ([]filetransfer.Source, []filetransfer.Download, error) {
 	r := resolution{cwd: cwd, taken: make(map[string]string)}
@@ -123,11 +123,11 @@ func (r *resolution) addFile(from, staged string) error {
 	return err
 }
 
-// readable checks that a file can be opened, so that all missing files are reported before peers are
-// waiting. It rejects pipes, which would block.
+// readable checks that a file can be opened, so that all missing files are reported before any peer has to wait.
+// It rejects pipes, which would block.
 func readable(name string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
-		return errors.New("it is not a regular file")
+		return errors.New("not a regular file")
 	}
 	f, err := os.Open(name)
 	if err != nil {
@@ -136,7 +136,7 @@ func readable(name string, info fs.FileInfo) error {
 	return f.Close()
 }
 
-// maxReported bounds the inputs that a message names; further ones are counted.
+// maxReported bounds the number of inputs that a message names. The message only counts the others.
 const maxReported = 5
 
 func shorten(errs []error) error {

@@ -50,15 +50,15 @@ func TestSources(t *testing.T) {
 		want  []filetransfer.Source
 		wrong string // part of the error
 	}{
-		"relative":      {names: []string{"c"}, want: []filetransfer.Source{{Path: "c", From: filepath.Join(cwd, "c")}}},
-		"unclean":       {names: []string{"./x/../c"}, want: []filetransfer.Source{{Path: "c", From: filepath.Join(cwd, "c")}}},
-		"absolute":      {names: []string{abs}, want: []filetransfer.Source{{Path: abs[1:], From: abs}}},
-		"twice is once": {names: []string{"c", "./c"}, want: []filetransfer.Source{{Path: "c", From: filepath.Join(cwd, "c")}}},
-		"T3 outside":    {names: []string{"../a"}, wrong: "outside the current folder"},
-		"missing":       {names: []string{"nope"}, wrong: "input file nope: no such file"},
-		"a folder":      {names: []string{"/"}, wrong: "outside"},
-		"folder":        {names: []string{"../work"}, wrong: "outside the current folder"},
-		"device":        {names: []string{"/dev/null"}, wrong: "not a regular file"},
+		"relative":    {names: []string{"c"}, want: []filetransfer.Source{{Path: "c", From: filepath.Join(cwd, "c")}}},
+		"unclean":     {names: []string{"./x/../c"}, want: []filetransfer.Source{{Path: "c", From: filepath.Join(cwd, "c")}}},
+		"absolute":    {names: []string{abs}, want: []filetransfer.Source{{Path: abs[1:], From: abs}}},
+		"named twice": {names: []string{"c", "./c"}, want: []filetransfer.Source{{Path: "c", From: filepath.Join(cwd, "c")}}},
+		"T3 outside":  {names: []string{"../a"}, wrong: "outside the current folder"},
+		"missing":     {names: []string{"nope"}, wrong: "input file nope: no such file"},
+		"a folder":    {names: []string{"/"}, wrong: "outside"},
+		"folder":      {names: []string{"../work"}, wrong: "outside the current folder"},
+		"device":      {names: []string{"/dev/null"}, wrong: "not a regular file"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -76,9 +76,9 @@ func TestSources(t *testing.T) {
 	}
 }
 
-func TestTwoFilesForOnePlaceAreRefused(t *testing.T) {
+func TestTwoFilesForOnePathAreRefused(t *testing.T) {
 	dir := folder(t)
-	inside := filepath.Join(dir, dir, "a") // staged under the other's absolute path
+	inside := filepath.Join(dir, dir, "a") // staged under the absolute path of the other file
 	outside := filepath.Join(dir, "a")
 	for _, f := range []string{inside, outside} {
 		if err := os.MkdirAll(filepath.Dir(f), 0o700); err != nil {

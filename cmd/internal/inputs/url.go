@@ -17,8 +17,8 @@ func isURL(name string) bool {
 
 const digestPrefix = "sha256:"
 
-// parseURL parses "URL [sha256:HEX] [as PATH]". Without a PATH the file is staged under the last name in
-// the URL.
+// parseURL parses "URL [sha256:HEX] [as PATH]". Without a PATH the file is staged under the last element of the
+// URL's path.
 func parseURL(line string) (d filetransfer.Download, err error) {
 	var rest string
 	d.URL, rest, _ = strings.Cut(line, " ")
@@ -36,7 +36,7 @@ func parseURL(line string) (d filetransfer.Download, err error) {
 		d.Path = lastName(d.URL)
 	}
 	if d.Path == "" {
-		return d, fmt.Errorf("input %s: the URL names no file; say under which name to stage it: URL as PATH", redacted(d.URL))
+		return d, fmt.Errorf("input %s: the URL names no file; give a path to stage it under: URL as PATH", redacted(d.URL))
 	}
 	if err := d.Validate(); err != nil {
 		return d, fmt.Errorf("input %s: %w", redacted(d.URL), err)

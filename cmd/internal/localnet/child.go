@@ -30,8 +30,8 @@ type settings struct {
 	LogLevel     string           `json:"logLevel"`
 }
 
-// Child runs a throw-away peer if this process was started as one; the caller then exits with the status.
-// Main functions call it early.
+// Child runs a throw-away peer if this process was started as one. The caller then exits with the returned
+// status. Main functions call Child before anything else.
 func Child() (status int, isChild bool) {
 	if os.Getenv(marker) == "" {
 		return 0, false
@@ -56,7 +56,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	if err := json.Unmarshal(line, &s); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	defer workdir.RemoveStale() // in place of a p2prun that was killed
+	defer workdir.RemoveStale() // if p2prun was killed, it did not remove its own folder
 	defer os.RemoveAll(s.Home)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

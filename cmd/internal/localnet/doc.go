@@ -6,6 +6,6 @@
 //	   |-- stdout: "ready PEER-ID ADDRESS"
 //	   +-- peer: the same program again, in a process group of its own
 //
-// Each peer is a process with its own home and listens only on 127.0.0.1. It ends when p2prun ends for
-// any reason, because the stdin pipe is then closed. At its end it removes its home.
+// Each peer is a process with its own home and listens only on 127.0.0.1. A peer ends when p2prun ends for any
+// reason, because the stdin pipe is then closed. Before it ends, the peer removes its home.
 package localnet

@@ -25,7 +25,7 @@ type Config struct {
 	Dir          string // empty folder for the homes
 	Peers        int
 	Slots        int              // per peer
-	Supernode    p2ppeer.AddrInfo // the peer that introduces them to each other
+	Supernode    p2ppeer.AddrInfo // introduces the peers to each other
 	Network      string
 	GossipPeriod time.Duration
 	LogLevel     string // level of the messages on Stderr
@@ -45,7 +45,7 @@ type child struct {
 	home  string
 }
 
-// startTimeout bounds the start of one peer, on a machine that is busy starting all of them.
+// startTimeout bounds the start of one peer on a machine that starts all of them at the same time.
 const startTimeout = 60 * time.Second
 
 // closeTimeout is how long Close waits for peers to end by themselves.
@@ -147,13 +147,13 @@ func (n *Net) Kill(id string) error {
 	delete(n.peers, id)
 	n.mu.Unlock()
 	if c == nil {
-		return fmt.Errorf("kill peer %s: not one of the local ones", id)
+		return fmt.Errorf("kill peer %s: not one of the local peers", id)
 	}
 	c.end(0)
 	return nil
 }
 
-// end lets the peer end by itself within timeout, else kills it, and removes its home.
+// end gives the peer the time timeout to end by itself, then kills it, and removes its home.
 func (c *child) end(timeout time.Duration) {
 	if timeout > 0 {
 		c.stdin.Close()

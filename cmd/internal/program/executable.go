@@ -19,12 +19,12 @@ import (
 // An image is the information in the headers of an executable.
 type image struct {
 	of        submit.Platform
-	libraries []string // shared libraries that it needs
-	function  string   // MPI function that it defines or imports; empty: none found
+	libraries []string // required shared libraries
+	function  string   // defined or imported MPI function, or "" if none was found
 }
 
 // checkExecutable returns an error if an executable cannot run on peers of this machine's platform,
-// before any of them is asked. It accepts files of other kinds. A peer's sandbox allows the system calls
+// before any peer is asked. It accepts files of other kinds. A peer's sandbox allows the system calls
 // of one processor architecture only, so programs for its predecessor (386 on amd64) do not run either.
 func checkExecutable(f io.ReaderAt, start []byte, local submit.Platform) error {
 	if len(start) < 4 {
@@ -38,7 +38,7 @@ func checkExecutable(f io.ReaderAt, start []byte, local submit.Platform) error {
 	case little == macho.Magic32 || little == macho.Magic64:
 		x, err = readMachO(f)
 	case big == macho.MagicFat:
-		x.of = submit.Platform{OS: "darwin", Arch: local.Arch} // contains one for each processor
+		x.of = submit.Platform{OS: "darwin", Arch: local.Arch} // the file contains an executable for each processor
 	case string(start[:2]) == "MZ":
 		x, err = readPE(f)
 	default:
@@ -63,12 +63,12 @@ func (x image) checkMPI() error {
 	why := ""
 	for _, l := range x.libraries {
 		if foreignMPI.MatchString(strings.ToLower(l[strings.LastIndexAny(l, `/\`)+1:])) {
-			why = "it needs " + l
+			why = "needs " + l
 			break
 		}
 	}
 	if why == "" && x.function != "" {
-		why = "it calls " + x.function
+		why = "calls " + x.function
 	}
 	if why == "" {
 		return nil

@@ -64,13 +64,13 @@ func TestExecutablesThatCannotRun(t *testing.T) {
 	}{
 		"good":              {good, ""},
 		"32 bits":           {elfFile(elf.EM_386, elf.ET_EXEC, elf.ELFOSABI_NONE, "libc.so.6"), "an executable for linux/386"},
-		"Open MPI":          {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_NONE, "libmpi.so.40"), "another MPI (it needs libmpi.so.40)"},
+		"Open MPI":          {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_NONE, "libmpi.so.40"), "another MPI (needs libmpi.so.40)"},
 		"MPICH":             {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_LINUX, "libmpich.so.12"), "another MPI"},
 		"Fortran":           {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_NONE, "libmpi_usempif08.so.40"), "another MPI"},
 		"MPIR":              {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_NONE, "libmpir.so.23"), ""},
-		"linked statically": {elfFile(elf.EM_X86_64, elf.ET_EXEC, elf.ELFOSABI_NONE, "", mpiInit(elf.STB_GLOBAL, true)), "another MPI (it calls MPI_Init)"},
-		"a weak definition": {elfFile(elf.EM_X86_64, elf.ET_EXEC, elf.ELFOSABI_NONE, "", mpiInit(elf.STB_WEAK, true)), "another MPI (it calls MPI_Init)"},
-		"unusual library":   {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_NONE, "libmysolver.so", mpiInit(elf.STB_GLOBAL, false)), "another MPI (it calls MPI_Init)"},
+		"linked statically": {elfFile(elf.EM_X86_64, elf.ET_EXEC, elf.ELFOSABI_NONE, "", mpiInit(elf.STB_GLOBAL, true)), "another MPI (calls MPI_Init)"},
+		"a weak definition": {elfFile(elf.EM_X86_64, elf.ET_EXEC, elf.ELFOSABI_NONE, "", mpiInit(elf.STB_WEAK, true)), "another MPI (calls MPI_Init)"},
+		"unusual library":   {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_NONE, "libmysolver.so", mpiInit(elf.STB_GLOBAL, false)), "another MPI (calls MPI_Init)"},
 		"weak MPI symbol":   {elfFile(elf.EM_X86_64, elf.ET_DYN, elf.ELFOSABI_NONE, "libc.so.6", mpiInit(elf.STB_WEAK, false)), ""},
 		"another processor": {elfFile(elf.EM_AARCH64, elf.ET_EXEC, elf.ELFOSABI_NONE, ""), "an executable for linux/arm64"},
 		"unknown processor": {elfFile(elf.EM_VAX, elf.ET_EXEC, elf.ELFOSABI_NONE, ""), "unknown(75)"},
@@ -105,7 +105,8 @@ func module(from, name, body string) string {
 		section(10, "\x01"+text("\x00"+body))
 }
 
-// TestModulesThatCannotRun: each is rejected before any peer is asked, with a message of one sentence.
+// TestModulesThatCannotRun checks that each module is rejected before any peer is asked, with a message of one
+// line.
 func TestModulesThatCannotRun(t *testing.T) {
 	const header, damaged = "\x00asm\x01\x00\x00\x00", "a WebAssembly module that is damaged"
 	good := module("", "", "\x0b")
@@ -120,10 +121,10 @@ func TestModulesThatCannotRun(t *testing.T) {
 		"for JavaScript":     {module("gojs", "runtime.wasmExit", "\x0b"), "for JavaScript (GOOS=js)"},
 		"for old JavaScript": {module("go", "debug", "\x0b"), "for JavaScript (GOOS=js)"},
 		"another host":       {module("env", "emscripten\x1b[2J", "\x0b"), `imports the function "emscripten\x1b[2J" of "env"`},
-		"this host":          {module("p2pmpi_1", "fail", "\x0b"), ""},
+		"own host":           {module("p2pmpi_1", "fail", "\x0b"), ""},
 		"unknown to WASI":    {module("wasi_snapshot_preview1", "fork", "\x0b"), `imports the function "fork"`},
 		"other parameters":   {module("wasi_snapshot_preview1", "fd_write", "\x0b"), `imports the function "fd_write"`},
-		"another's memory":   {header + "\x02\x0c\x01\x03env\x03mem\x02\x00\x01", `imports the memory "mem" of "env"`},
+		"imported memory":    {header + "\x02\x0c\x01\x03env\x03mem\x02\x00\x01", `imports the memory "mem" of "env"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "x.wasm")

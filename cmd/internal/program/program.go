@@ -24,11 +24,11 @@ import (
 type Program struct {
 	Name string // for display
 
-	// TrimPath removes the names of this machine's folders from built executables. A first build with it
+	// TrimPath removes the names of this machine's folders from built executables. The first build with TrimPath
 	// has to compile the standard library again.
 	TrimPath bool
 
-	file     string          // an executable or a module; empty for a package
+	file     string          // an executable or a module, or empty for a package
 	platform submit.Platform // of file
 	dir      string          // folder in which pkg is built
 	pkg      string          // a Go package, in the form that go build accepts
@@ -73,7 +73,7 @@ func findInPath(ctx context.Context, name string) (*Program, error) {
 	if info, err := os.Stat(name); err == nil && !info.IsDir() {
 		return checkFile(ctx, name, info)
 	}
-	return nil, fmt.Errorf("program %s: not in PATH and not in this folder (./%s names a Go package's folder)", name, name)
+	return nil, fmt.Errorf("program %s: not in PATH and not in this folder (write ./%s for the folder of a Go package)", name, name)
 }
 
 func checkFile(ctx context.Context, name string, info fs.FileInfo) (*Program, error) {
@@ -100,7 +100,7 @@ func checkFile(ctx context.Context, name string, info fs.FileInfo) (*Program, er
 	case filepath.Ext(name) == ".wasm":
 		err = errors.New("not a WebAssembly module")
 	case info.Mode().Perm()&0o111 == 0:
-		err = errors.New("not executable; chmod +x makes it so")
+		err = errors.New("not executable; run chmod +x on the file")
 	default:
 		if err = checkExecutable(f, start, Local); err == nil {
 			err = checkStart(start)
@@ -148,7 +148,7 @@ func checkStart(start []byte) error {
 	if bytes.HasPrefix(start, []byte("#!")) || runtime.GOOS != "linux" || bytes.HasPrefix(start, []byte("\x7fELF")) {
 		return nil
 	}
-	return errors.New("neither an executable of this system, nor a WebAssembly module, nor a script, which begins with a line such as #!/bin/sh")
+	return errors.New("not an executable of this system, a WebAssembly module or a script that begins with a line such as #!/bin/sh")
 }
 
 // findPackage checks that pkg, seen from dir, is a Go program.
@@ -158,7 +158,7 @@ func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
 		shown = pkg
 	}
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, fmt.Errorf("program %s: a Go package, and there is no go command to build it", shown)
+		return nil, fmt.Errorf("program %s: a Go package, but there is no go command to build it", shown)
 	}
 	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Name}} {{.ImportPath}}", "--", pkg)
 	list.Dir = dir

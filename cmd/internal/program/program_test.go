@@ -55,10 +55,10 @@ func TestFind(t *testing.T) {
 		"unknown import path":   {arg: "example.test/m/none", wrong: "not a Go package"},
 		"missing":               {arg: "./none", wrong: "no such file"},
 		"missing, no slash":     {arg: "surely-no-such-program", wrong: "not in PATH"},
-		"folder, no slash":      {arg: "prog", wrong: "./prog names"},
+		"folder, no slash":      {arg: "prog", wrong: "./prog for"},
 		"Go file":               {arg: "./prog/main.go", wrong: "name the folder"},
 		"script without #!":     {arg: "./no-first-line", wrong: "begins with a line such as #!/bin/sh"},
-		"empty file":            {arg: "./nothing", wrong: "neither an executable"},
+		"empty file":            {arg: "./nothing", wrong: "not an executable"},
 		"not executable":        {arg: "./plain.txt", wrong: "not executable"},
 		"module":                {arg: "x.wasm", name: "x.wasm"},
 		"no module":             {arg: "./y.wasm", wrong: "not a WebAssembly module"},
@@ -98,7 +98,7 @@ func TestBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := broken.Build(t.Context(), Local, t.TempDir()); err == nil || !strings.Contains(err.Error(), "undefined: nonsense") {
-		t.Errorf("got %v, want the compiler's words", err)
+		t.Errorf("got %v, want the compiler's message", err)
 	}
 }
 

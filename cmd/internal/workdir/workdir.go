@@ -22,15 +22,15 @@ func New() (*Dir, error) {
 	for {
 		path, err := os.MkdirTemp("", prefix)
 		if err != nil {
-			return nil, fmt.Errorf("make a temporary folder: %w", err)
+			return nil, fmt.Errorf("create a temporary folder: %w", err)
 		}
 		d := &Dir{path, flock.New(lockName(path))}
 		ok, err := d.lock.TryLock()
 		if err != nil {
 			os.RemoveAll(path)
-			return nil, fmt.Errorf("make a temporary folder: %w", err)
+			return nil, fmt.Errorf("create a temporary folder: %w", err)
 		}
-		// A sweeper may have interfered: it holds the lock or has removed the file.
+		// RemoveStale in another process may hold the lock, or may have removed the file.
 		if _, err := os.Stat(lockName(path)); ok && err == nil {
 			return d, nil
 		}
@@ -44,7 +44,7 @@ func lockName(dir string) string { return filepath.Join(dir, "lock") }
 func (d *Dir) Sub(name string) (string, error) {
 	sub := filepath.Join(d.path, name)
 	if err := os.Mkdir(sub, 0o700); err != nil {
-		return "", fmt.Errorf("make a temporary folder: %w", err)
+		return "", fmt.Errorf("create a temporary folder: %w", err)
 	}
 	return sub, nil
 }
@@ -54,7 +54,7 @@ func (d *Dir) Close() error {
 	err := os.RemoveAll(d.path)
 	d.lock.Close()
 	if err != nil {
-		return fmt.Errorf("remove temporary folder: %w", err)
+		return fmt.Errorf("remove the temporary folder: %w", err)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func RemoveStale() {
 	}
 	for _, f := range folders {
 		if _, err := os.Stat(lockName(f)); err != nil {
-			continue // just being created, or of another program
+			continue // a folder that is being created, or of another program
 		}
 		lock := flock.New(lockName(f), flock.SetFlag(os.O_RDONLY))
 		if ok, err := lock.TryLock(); ok && err == nil {

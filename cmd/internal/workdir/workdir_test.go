@@ -30,14 +30,14 @@ func TestS4FolderOfAKilledProcessIsRemoved(t *testing.T) {
 	}
 	RemoveStale()
 	if !exists(alive.path) {
-		t.Error("the folder of the living was swept away")
+		t.Error("the folder of a living process was removed")
 	}
 	if err := alive.Close(); err != nil || exists(alive.path) {
 		t.Errorf("after Close: %v, or not removed", err)
 	}
 }
 
-func TestForeignFoldersAreLeftAlone(t *testing.T) {
+func TestForeignFoldersAreKept(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	foreign := filepath.Join(os.TempDir(), prefix+"notes")
 	if err := os.Mkdir(foreign, 0o700); err != nil {
@@ -45,6 +45,6 @@ func TestForeignFoldersAreLeftAlone(t *testing.T) {
 	}
 	RemoveStale()
 	if !exists(foreign) {
-		t.Error("a folder without a lock was swept away")
+		t.Error("a folder without a lock was removed")
 	}
 }

@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	length = flag.Duration("for", 5*time.Second, "how long, if nothing is late")
-	every  = flag.Duration("every", 2*time.Millisecond, "time between two messages of a rank")
+	length = flag.Duration("for", 5*time.Second, "duration of the run if no message is late")
+	every  = flag.Duration("every", 2*time.Millisecond, "interval between two messages of a rank")
 )
 
 const tag = 1
@@ -37,7 +37,7 @@ func main() {
 
 func run() error {
 	if *every <= 0 || *length < *every {
-		return errors.New("there is a beat or more, each after some time")
+		return errors.New("want at least one beat and a positive interval")
 	}
 	world, err := mpj.Init(context.Background())
 	if err != nil {

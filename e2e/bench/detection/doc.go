@@ -2,8 +2,8 @@
 // costs, and how often it is wrong. It uses the detector that peers run, at virtual time and in
 // real processes.
 //
-//	go -C e2e/bench run ./detection                           the groups of the seed, in minutes
-//	go -C e2e/bench run ./detection -large -out ../../docs    all, into docs/failure-detection.md
+//	go -C e2e/bench run ./detection                           small groups, in minutes
+//	go -C e2e/bench run ./detection -large -out ../../docs    all sizes, into docs/failure-detection.md
 //	go -C e2e/bench run ./detection -only memberlist          hashicorp/memberlist, at real time
 //	go -C e2e/bench run ./detection -only real                real processes, at real time; as root
 //

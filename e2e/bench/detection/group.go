@@ -39,7 +39,7 @@ type process struct {
 	faulty bool   // a fault has been injected
 }
 
-// A report is a member's statement that another has failed.
+// A report is a member's statement that another member has failed.
 type report struct {
 	observer, member int
 	mode             string
@@ -69,7 +69,7 @@ func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 	for i, p := range g.members {
 		line, err := p.out.ReadString('\n')
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("member %d does not say who it is: %w", i, err), g.close())
+			return nil, errors.Join(fmt.Errorf("read the identity of member %d: %w", i, err), g.close())
 		}
 		p.about = line
 		all.WriteString(line)
@@ -81,7 +81,7 @@ func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 	}
 	for i, p := range g.members {
 		if _, err := p.out.ReadString('\n'); err != nil {
-			return nil, errors.Join(fmt.Errorf("member %d has not met the others: %w", i, err), g.close())
+			return nil, errors.Join(fmt.Errorf("member %d did not connect to the others: %w", i, err), g.close())
 		}
 	}
 	for i, p := range g.members {
@@ -97,7 +97,7 @@ func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 // cut.
 const lan = "10.78.0.0/16"
 
-// newRouter makes a router without cables.
+// newRouter creates a router without cables.
 func newRouter(ctx context.Context) error {
 	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (g *group) close() error {
 		p.cmd.Process.Kill()
 	}
 	for _, p := range g.members {
-		p.cmd.Wait() // it was killed: not an error
+		p.cmd.Wait() // the error only reports that it was killed
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ type options struct {
 	only  *regexp.Regexp
 }
 
-// command is the main function of three kinds of processes. They are the one that the user starts,
-// one that it starts in a network namespace (inNamespace), and the members that this one starts
+// command is the main function of three kinds of processes: the process that the user starts; the process that
+// the first one starts in a network namespace (inNamespace); and the group members that the second one starts
 // (start).
 func command(args []string, stdout, stderr io.Writer) int {
 	var err error
@@ -50,11 +50,11 @@ func command(args []string, stdout, stderr io.Writer) int {
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("detection", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
-	flags.BoolVar(&o.large, "large", false, "groups of 1,024 and 10,000 too; the latter needs 5 GB")
-	flags.IntVar(&o.hours, "hours", 24, "of virtual time to look for false failures in")
-	flags.StringVar(&o.out, "out", "", "folder with failure-detection.md, to write the tables into")
-	only := flags.String("only", "", "regular expression of the tables' names: times, schemes, false, bytes, memberlist, real-times, real-false")
+	flags.Uint64Var(&o.seed, "seed", 1, "`SEED` of all random choices")
+	flags.BoolVar(&o.large, "large", false, "also measure groups of 1,024 and 10,000 members; the latter need 5 GB")
+	flags.IntVar(&o.hours, "hours", 24, "count false failures in `HOURS` of virtual time")
+	flags.StringVar(&o.out, "out", "", "write the tables into `DIR`/failure-detection.md")
+	only := flags.String("only", "", "measure only tables whose names match `REGEXP`: times, schemes, false, bytes, memberlist, real-times, real-false")
 	if err = flags.Parse(args); err == nil {
 		o.only, err = regexp.Compile(*only)
 	}

@@ -22,7 +22,7 @@ import (
 var modes = []faultdetect.Mode{faultdetect.Gossip, faultdetect.Fast}
 
 // member is the main function of a process in a real group. It runs a peer's failure detector and
-// nothing else of a peer. It prints its address once there is a network, and reads the addresses of
+// nothing else of a peer. It prints its address once the network is up, and reads the addresses of
 // the other members. Then it prints its verdicts with their times, until its input ends.
 //
 //	out  an empty line
@@ -60,7 +60,7 @@ func member(address string, in io.Reader, out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	if _, err := lines.ReadString('\n'); err != nil {
-		return fmt.Errorf("wait for the others: %w", err)
+		return fmt.Errorf("wait for the other members: %w", err)
 	}
 	s := faultdetect.NewService(h, zerolog.Nop())
 	defer s.Close()

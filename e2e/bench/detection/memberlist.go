@@ -114,7 +114,7 @@ func memberlistLoses(m *memberlist.Memberlist, w *witness, survivors int) (times
 	}
 	for limit := begun.Add(time.Minute); len(w.knowing()) < survivors; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
-			return nil, fmt.Errorf("%d of %d members know after a minute", len(w.knowing()), survivors)
+			return nil, fmt.Errorf("%d of %d members noticed the loss within a minute", len(w.knowing()), survivors)
 		}
 	}
 	for _, t := range w.knowing() {

@@ -29,7 +29,7 @@ func inNamespace(table string, seed uint64) (rows [][]string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	ctx, cancel := context.WithTimeout(context.Background(), tableTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "unshare", "--net", self, "inside", table, fmt.Sprint(seed))
 	grid.EndWithParent(cmd)
@@ -42,8 +42,8 @@ func inNamespace(table string, seed uint64) (rows [][]string, err error) {
 	return rows, err
 }
 
-// enough bounds the time for a table; it is more than a table takes.
-const enough = 30 * time.Minute
+// tableTimeout bounds the time for a table. It is more than any table takes.
+const tableTimeout = 30 * time.Minute
 
 // inside is the main function of the process in the namespace.
 func inside(table, seed string) error {
@@ -51,7 +51,7 @@ func inside(table, seed string) error {
 	if err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	ctx, cancel := context.WithTimeout(context.Background(), tableTimeout)
 	defer cancel()
 	random := rand.New(rand.NewPCG(number, 0))
 	of := map[string]func(context.Context, *rand.Rand) ([][]string, error){"times": groupTimes, "false": groupFailures}[table]
@@ -67,12 +67,12 @@ func inside(table, seed string) error {
 
 // groupTimes returns the table of detection times in real groups.
 func groupTimes(ctx context.Context, random *rand.Rand) ([][]string, error) {
-	rows := [][]string{{"n", "fault", "gossip: min", "mean", "max", "σ", "fast: min", "mean", "max", "σ", "failed and lived: gossip", "fast", "never known: gossip", "fast"}}
+	rows := [][]string{{"n", "fault", "gossip: min", "mean", "max", "σ", "fast: min", "mean", "max", "σ", "false failures: gossip", "fast", "missed failures: gossip", "fast"}}
 	for _, n := range []int{8, 16, 32, 64, 128, 192} {
 		times, wrong, missed := make(map[string][]float64), make(map[string]int), make(map[string]int) // by fault and mode
 		rounds := min(max(1, n/16), realRounds)
 		for range realRounds / rounds {
-			if err := loseOfEach(ctx, n, rounds, random, times, wrong, missed); err != nil {
+			if err := injectFaults(ctx, n, rounds, random, times, wrong, missed); err != nil {
 				return nil, fmt.Errorf("group of %d: %w", n, err)
 			}
 		}
@@ -92,14 +92,14 @@ func groupTimes(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	return rows, nil
 }
 
-// realRounds is the number of members of each group size that each fault hits. One group loses
-// several members as long as it keeps most of them; otherwise each loss uses another group.
+// realRounds is the number of members of each group size that each fault affects. One group loses several
+// members as long as it keeps most of them. Otherwise, each loss uses another group.
 const realRounds = 4
 
-// loseOfEach makes a group of n lose a member by each fault in turn, rounds times. wrong counts the
-// verdicts about live members until the next fault. missed counts the verdicts that are missing
-// after a minute; their observers were themselves failed wrongly and report nothing any more.
-func loseOfEach(ctx context.Context, n, rounds int, random *rand.Rand, times map[string][]float64, wrong, missed map[string]int) error {
+// injectFaults makes a group of n lose a member by each fault in turn, and repeats this rounds times. wrong
+// counts the verdicts about live members until the next fault. missed counts the verdicts that are missing after
+// a minute, because their observers were themselves failed wrongly and no longer report.
+func injectFaults(ctx context.Context, n, rounds int, random *rand.Rand, times map[string][]float64, wrong, missed map[string]int) error {
 	g, err := newGroup(ctx, n, 0)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (g *group) unaware(member int) map[report]bool {
 // groupFailures returns the table of false failures while endless loops occupy each processor.
 func groupFailures(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	const seconds = 40
-	rows := [][]string{{"n", "what there is to bear", "tolerated hang", "seconds", "gossip: false failures", "fast: false failures"}}
+	rows := [][]string{{"n", "condition", "tolerated hang", "seconds", "gossip: false failures", "fast: false failures"}}
 	for _, c := range []struct {
 		n, loops int
 		hang     time.Duration
@@ -201,9 +201,9 @@ func groupFailures(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	} {
 		what := fmt.Sprintf("%d endless loops for each processor", c.loops)
 		if c.pauses {
-			what += "; members stopped at random, up to the tolerated hang"
+			what += "; members suspended at random, up to the tolerated hang"
 		}
-		count, err := bear(ctx, c.n, c.loops*runtime.NumCPU(), c.hang, c.pauses, seconds*time.Second, random)
+		count, err := overload(ctx, c.n, c.loops*runtime.NumCPU(), c.hang, c.pauses, seconds*time.Second, random)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
@@ -214,8 +214,8 @@ func groupFailures(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	return rows, nil
 }
 
-// bear runs a group beside endless loops, and returns the number of false failures by mode.
-func bear(ctx context.Context, n, loops int, hang time.Duration, pauses bool, d time.Duration, random *rand.Rand) (wrong map[string]int, err error) {
+// overload runs a group beside endless loops, and returns the number of false failures by mode.
+func overload(ctx context.Context, n, loops int, hang time.Duration, pauses bool, d time.Duration, random *rand.Rand) (wrong map[string]int, err error) {
 	g, err := newGroup(ctx, n, hang)
 	if err != nil {
 		return nil, err

@@ -10,11 +10,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
 
-// period is the heartbeat period in the seed's measurements.
+// period is the heartbeat period in the measurements of the authors of P2P-MPI.
 const period = time.Second
 
-// seedTimes are the mean detection times that the authors of P2P-MPI measured, in seconds.
-var seedTimes = map[int]string{8: "7.29", 16: "9.34", 32: "10.65", 64: "13.35", 128: "15.19", 192: "17.50"}
+// originalTimes are the mean detection times that the authors of P2P-MPI measured, in seconds.
+var originalTimes = map[int]string{8: "7.29", 16: "9.34", 32: "10.65", 64: "13.35", 128: "15.19", 192: "17.50"}
 
 // A fault is a way for a member to fall silent.
 type fault struct {
@@ -48,11 +48,11 @@ func detectionTimes(o options) ([][]string, error) {
 	for _, n := range sizes(o) {
 		for _, f := range faults {
 			if n > 1024 && f.name != "silent host" && f.name != "process killed" {
-				continue // minutes each, with the same result as a silent host
+				continue // takes minutes, with the same result as a silent host
 			}
 			row := []string{fmt.Sprint(n), f.name, ""}
 			if f.name == "silent host" {
-				row[2] = seedTimes[n]
+				row[2] = originalTimes[n]
 			}
 			for _, mode := range []faultdetect.Mode{faultdetect.Gossip, faultdetect.Fast} {
 				times, err := sample(n, faultdetect.Config{Period: period, Mode: mode}, f, o.seed)
@@ -67,7 +67,7 @@ func detectionTimes(o options) ([][]string, error) {
 	return rows, nil
 }
 
-// schemeTimes compares the target schemes, with gossip alone.
+// schemeTimes compares the target schemes, with detection by gossip alone.
 func schemeTimes(o options) ([][]string, error) {
 	rows := [][]string{{"n", "targets", "rounds", "min", "mean", "max", "σ"}}
 	for _, n := range []int{8, 32, 128} {
@@ -103,13 +103,13 @@ func sample(n int, c faultdetect.Config, f fault, seed uint64) (times []float64,
 				continue
 			}
 			if !failed {
-				return nil, fmt.Errorf("%v, %s: member %d does not know of %d", w, f.name, i, lost)
+				return nil, fmt.Errorf("%v, %s: member %d has not detected the failure of member %d", w, f.name, i, lost)
 			}
 			times = append(times, (when - at).Seconds())
 		}
 		for p := range w.Failed {
 			if p.Member != lost && p.Observer != lost {
-				return nil, fmt.Errorf("%v, %s: member %d is failed at %d", w, f.name, p.Member, p.Observer)
+				return nil, fmt.Errorf("%v, %s: member %d counts as failed at member %d", w, f.name, p.Member, p.Observer)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // open streams. It excludes the overhead of TCP, TLS and the multiplexer, about 90 bytes per
 // message.
 func traffic(o options) ([][]string, error) {
-	rows := [][]string{{"n", "table as a whole: B/s", "as differences: B/s", "messages/s", "at 5 % loss: B/s", "messages/s", "in the 10 s around a failure: B/s", "messages/s"}}
+	rows := [][]string{{"n", "whole tables: B/s", "differences: B/s", "messages/s", "at 5 % loss: B/s", "messages/s", "in the 10 s around a failure: B/s", "messages/s"}}
 	for _, n := range sizes(o)[:min(7, len(sizes(o)))] {
 		row := []string{fmt.Sprint(n)}
 		for _, t := range []struct {
@@ -56,11 +56,11 @@ func (m *meter) count(msg faultdetect.Message, counts bool) {
 	if msg.From >= m.observers {
 		return
 	}
-	way := sim.Pair{Observer: msg.From, Member: msg.To}
-	if m.streams[way] == nil {
-		m.streams[way] = new(faultdetect.Encoder)
+	pair := sim.Pair{Observer: msg.From, Member: msg.To}
+	if m.streams[pair] == nil {
+		m.streams[pair] = new(faultdetect.Encoder)
 	}
-	size := m.streams[way].Size(msg)
+	size := m.streams[pair].Size(msg)
 	if counts {
 		m.messages++
 		m.bytes += size

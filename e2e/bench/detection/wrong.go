@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
 
-// A weather is an adverse condition under which no member should be failed.
-type weather struct {
+// A condition is a disturbance of the group, during which no member should be failed.
+type condition struct {
 	name string
 	hang time.Duration // hang that the detectors tolerate
 	make func(w *sim.World, until time.Duration)
@@ -19,23 +19,23 @@ func loss(fraction float64) func(*sim.World, time.Duration) {
 	return func(w *sim.World, _ time.Duration) { w.Loss = fraction }
 }
 
-var weathers = []weather{
+var conditions = []condition{
 	{"no loss", 0, loss(0)},
 	{"1 % loss", 0, loss(0.01)},
 	{"5 % loss", 0, loss(0.05)},
 	{"10 % loss", 0, loss(0.10)},
-	{"every second member does not reach its next", 0, func(w *sim.World, _ time.Duration) {
+	{"every second member cannot send to its successor", 0, func(w *sim.World, _ time.Duration) {
 		n := len(w.Detectors)
 		w.Cut = func(from, to int) bool { return from%2 == 0 && to == (from+1)%n }
 	}},
-	{"members pause at random, up to the tolerated hang of 2 periods", 2 * period, pauses},
+	{"members suspended at random, up to the tolerated hang of 2 periods", 2 * period, pauses},
 	{"the same, and 5 % loss", 2 * period, func(w *sim.World, until time.Duration) {
 		w.Loss = 0.05
 		pauses(w, until)
 	}},
 }
 
-// pauses stops each member about once a minute.
+// pauses suspends each member about once a minute.
 func pauses(w *sim.World, until time.Duration) {
 	for i := range w.Detectors {
 		for at := 10 * period; at < until; {
@@ -46,21 +46,21 @@ func pauses(w *sim.World, until time.Duration) {
 	}
 }
 
-// falseFailures returns the table of how often a member declares a live one failed.
+// falseFailures returns the table of how often a member declares a live member failed.
 func falseFailures(o options) ([][]string, error) {
-	rows := [][]string{{"n", "what there is to bear", "hours", "gossip: false failures per hour", "suspicions", "fast: false failures per hour", "suspicions"}}
+	rows := [][]string{{"n", "condition", "hours", "gossip: false failures per hour", "suspicions", "fast: false failures per hour", "suspicions"}}
 	for _, n := range []int{8, 32} {
 		hours := o.hours * 8 / n
-		for _, weather := range weathers {
-			row := []string{fmt.Sprint(n), weather.name, fmt.Sprint(hours)}
+		for _, c := range conditions {
+			row := []string{fmt.Sprint(n), c.name, fmt.Sprint(hours)}
 			for _, mode := range []faultdetect.Mode{faultdetect.Gossip, faultdetect.Fast} {
-				w, err := sim.New(n, faultdetect.Config{Period: period, Hang: weather.hang, Mode: mode}, o.seed)
+				w, err := sim.New(n, faultdetect.Config{Period: period, Hang: c.hang, Mode: mode}, o.seed)
 				if err != nil {
 					return nil, err
 				}
 				w.RandomPhases()
 				until := time.Duration(hours) * time.Hour
-				weather.make(w, until)
+				c.make(w, until)
 				w.Run(until)
 				row = append(row, perHour(len(w.Failed), hours), perHour(w.Doubts, hours))
 			}

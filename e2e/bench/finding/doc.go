@@ -2,7 +2,7 @@
 // the time and the number of messages, and how both grow with the network. It writes the results
 // into docs/networking.md.
 //
-//	go -C e2e/bench run ./finding -worlds 3          a look, to standard output
+//	go -C e2e/bench run ./finding -worlds 3          a quick look, to standard output
 //	go -C e2e/bench run ./finding -out ../../docs    tables and plots
 //
 // Package e2e/bench/finding/sim describes the simulation. The same seed produces the same figures.

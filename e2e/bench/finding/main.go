@@ -27,15 +27,15 @@ type options struct {
 
 func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
-	flags.IntVar(&o.worlds, "worlds", 20, "`N` worlds of each kind")
-	flags.IntVar(&o.most, "peers", 30_000, "worlds of at most `N` peers")
+	flags.IntVar(&o.worlds, "worlds", 20, "simulate `N` worlds of each kind")
+	flags.IntVar(&o.most, "peers", 30_000, "simulate worlds of at most `N` peers")
 	flags.Uint64Var(&o.seed, "seed", 1, "`SEED` of the first world of each kind")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/networking.md and plots into DIR/networking, not to standard output")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 || o.worlds < 1 || o.most < sizes[0] {
-		return o, fmt.Errorf("usage: finding [OPTION]..., at least one world, of %d peers", sizes[0])
+		return o, fmt.Errorf("usage: finding [OPTION]..., with at least one world and at least %d peers", sizes[0])
 	}
 	return o, nil
 }

@@ -22,7 +22,7 @@ var kinds = []string{"a peer", "a newcomer"}
 
 // A sample is the set of searches in worlds of one kind.
 type sample struct {
-	name     string // what is special in these worlds
+	name     string // the setting that differs in these worlds
 	live     int
 	outcomes [2][]sim.Outcome // by kind of searcher
 }
@@ -65,16 +65,16 @@ func limits(ctx context.Context, o options, progress io.Writer) []sample {
 		name   string
 		change func(*sim.Config)
 	}{
-		{"as it is", func(*sim.Config) {}},
+		{"default settings", func(*sim.Config) {}},
 		{"8 asked at a time", func(c *sim.Config) { c.Discovery.Parallel, c.Discovery.ParallelPerSlot = 8, 0 }},
 		{"32 asked at a time", func(c *sim.Config) { c.Discovery.ParallelPerSlot = 0 }},
 		{"256 asked at a time", func(c *sim.Config) { c.Discovery.ParallelPerSlot = 4 }},
 		{"100 records of a lookup, the library's default", func(c *sim.Config) { c.Found = 100 }},
 		{"2,000 records of a lookup", func(c *sim.Config) { c.Found = 2000 }},
-		{"late answers waited for 1 s", func(c *sim.Config) { c.Discovery.Grace *= 5 }},
-		{"the places of nine tenths of the peers known", func(c *sim.Config) { c.Placed = 0.9 }},
-		{"half as many peers suit and are idle", func(c *sim.Config) { c.Suitable /= 2 }},
-		{"peers are up for a tenth of the time", func(c *sim.Config) { c.Habits.UpScale /= 10 }},
+		{"wait of 1 s for late answers", func(c *sim.Config) { c.Discovery.Grace *= 5 }},
+		{"known positions of nine tenths of the peers", func(c *sim.Config) { c.Placed = 0.9 }},
+		{"half as many suitable idle peers", func(c *sim.Config) { c.Suitable /= 2 }},
+		{"peers up for a tenth of the time", func(c *sim.Config) { c.Habits.UpScale /= 10 }},
 	} {
 		if ctx.Err() != nil {
 			break
@@ -90,7 +90,7 @@ func limits(ctx context.Context, o options, progress io.Writer) []sample {
 	return all
 }
 
-// quantile returns the value below which the given share of the outcomes is.
+// quantile returns the value below which the given share of the outcomes lies.
 func quantile[T cmp.Ordered](outcomes []sim.Outcome, share float64, of func(sim.Outcome) T) T {
 	var values []T
 	for _, o := range outcomes {

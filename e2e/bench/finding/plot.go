@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"image/color"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/finding/sim"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
 )
 
 // drawGrowth writes plots of the time and of the messages over the network's size.
@@ -47,9 +47,7 @@ func chart(samples []sample, label string, of func(sim.Outcome) float64) (*plot.
 	p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.ConstantTicks(ticks(samples))
 	p.Y.Min = 0
 	p.Legend.Top = true
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{225}, color.Gray{225}
-	p.Add(grid)
+	p.Add(report.Grid())
 	for k, kind := range kinds {
 		var c curve
 		for _, s := range samples {

@@ -28,7 +28,7 @@ var columns = []struct {
 		messages := func(o sim.Outcome) int { return o.Messages }
 		return fmt.Sprintf("%d (%d)", quantile(os, 0.5, messages), quantile(os, 1, messages))
 	}},
-	{"of the lookup", func(os []sim.Outcome) string {
+	{"messages of the lookup", func(os []sim.Outcome) string {
 		return strconv.Itoa(quantile(os, 0.5, func(o sim.Outcome) int { return o.Lookup }))
 	}},
 	{"peers asked", func(os []sim.Outcome) string {
@@ -40,7 +40,7 @@ var columns = []struct {
 	{"candidates", func(os []sim.Outcome) string {
 		return strconv.Itoa(quantile(os, 0.5, func(o sim.Outcome) int { return o.Found }))
 	}},
-	{"their distance (best)", func(os []sim.Outcome) string {
+	{"distance of candidates (best)", func(os []sim.Outcome) string {
 		ms := func(of func(sim.Outcome) time.Duration) string {
 			return strconv.Itoa(int(quantile(os, 0.5, of).Milliseconds()))
 		}

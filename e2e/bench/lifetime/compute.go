@@ -56,13 +56,13 @@ func compute(ctx context.Context, e lifetime.Effort, most int, progress io.Write
 	return r
 }
 
-// lateEffort is the factor by which the effort for late is reduced. Its check takes much longer: it
-// follows all rounds for every survivor.
+// lateEffort is the factor by which the effort for late is reduced. The check for late takes much longer,
+// because it follows all rounds for every survivor.
 const lateEffort = 8
 
 func measure(s lifetime.Scheme, job lifetime.Job, e lifetime.Effort) detector {
 	gossip := s.Among(job.Members())
-	var cut bool // for the present set, since Cut is slow
+	var cut bool // for the current set, because Cut is slow
 	all := func(crashed lifetime.Set) bool { cut = gossip.Cut(crashed); return cut }
 	first := func(crashed lifetime.Set) bool { return cut && job.Survives(crashed) }
 	d := detector{fewest: gossip.FewestCut()}

@@ -29,15 +29,15 @@ type options struct {
 
 func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
-	flags.IntVar(&o.sample, "sample", 2000, "`N` sets of crashes of each size that has too many to try all")
-	flags.IntVar(&o.most, "members", lifetime.MaxMembers, "groups of at most `N` members")
+	flags.IntVar(&o.sample, "sample", 2000, "draw `N` sets of crashes of each size with too many sets to enumerate")
+	flags.IntVar(&o.most, "members", lifetime.MaxMembers, "compute groups of at most `N` members")
 	flags.Uint64Var(&o.seed, "seed", 1, "`SEED` of the samples")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/reliability.md and plots into DIR/reliability, not to standard output")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 || o.sample < 1 || o.most < 4 || o.most > lifetime.MaxMembers {
-		return o, fmt.Errorf("usage: lifetime [OPTION]..., at least one sample, 4 to %d members", lifetime.MaxMembers)
+		return o, fmt.Errorf("usage: lifetime [OPTION]..., with at least one sample and 4 to %d members", lifetime.MaxMembers)
 	}
 	return o, nil
 }

@@ -44,9 +44,9 @@ func TestTablesAndPlotsOfSmallGroups(t *testing.T) {
 	}
 }
 
-// TestSignalEndsIt checks that a signal ends the command, and that it writes no tables without
+// TestSignalEndsTheCommand checks that a signal ends the command, and that it writes no tables without
 // measurements.
-func TestSignalEndsIt(t *testing.T) {
+func TestSignalEndsTheCommand(t *testing.T) {
 	ctx, told := context.WithCancel(t.Context())
 	told()
 	var out, errs bytes.Buffer

@@ -13,6 +13,8 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
 )
 
 // leastShown is the lower end of the probability axis; smaller probabilities do not matter.
@@ -38,7 +40,7 @@ func (r results) plot(f float64) *plot.Plot {
 	p.X.Label.Text, p.Y.Label.Text = "members", "probability (hollow: at most)"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(doublings), plot.LogTicks{Prec: 1}
-	p.Add(gray())
+	p.Add(report.Grid())
 	var application curve
 	for _, g := range r.pairs() {
 		application.add(g.job.Members(), g.job.Fails(f), false)
@@ -82,7 +84,7 @@ func (c *curve) draw(p *plot.Plot, i int, name string) {
 	}
 	line, marks, err := plotter.NewLinePoints(c.all)
 	if err != nil {
-		return // only for no points or NaNs, which do not occur here
+		return // an error only for NaNs or an empty list, which do not occur here
 	}
 	line.Color, marks.Color = plotutil.Color(i), plotutil.Color(i)
 	marks.Shape, marks.Radius = draw.CircleGlyph{}, vg.Points(2.5)
@@ -92,14 +94,6 @@ func (c *curve) draw(p *plot.Plot, i int, name string) {
 		hollow.Color, hollow.Shape, hollow.Radius = color.White, draw.CircleGlyph{}, vg.Points(1.7)
 		p.Add(hollow)
 	}
-}
-
-// gray returns a pale grid, to draw behind the lines.
-func gray() *plotter.Grid {
-	g := plotter.NewGrid()
-	style := draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
-	g.Vertical, g.Horizontal = style, style
-	return g
 }
 
 // doublings returns ticks at powers of two.

@@ -36,7 +36,7 @@ func (r results) cut(f float64) string {
 	return markdown.Table(rows)
 }
 
-// fewest returns a table of the number of crashes that each detector needs to fail.
+// fewest returns a table of the smallest number of crashes that makes each detector fail.
 func (r results) fewest() string {
 	head := []string{"members"}
 	for _, s := range schemes {
@@ -86,8 +86,8 @@ func (r results) pairs() results {
 	return two
 }
 
-// cell formats a probability. It shows an exact one alone, an estimate with its interval, and only
-// the upper bound where the samples contain almost no such set.
+// cell formats a probability: an exact one alone, an estimate with its interval, and only the upper bound where
+// the samples contain almost no set with the property.
 func cell(p lifetime.Profile, f float64) string {
 	share := p.At(f)
 	switch {

@@ -39,23 +39,23 @@ type options struct {
 
 func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
-	flags.IntVar(&o.rounds, "rounds", 3, "`NUMBER` of rounds")
-	flags.IntVar(&o.megabytes, "mb", 300, "`MB` of lines")
-	flags.StringVar(&o.dir, "dir", "", "`DIR` of all files, of a file system that is fast")
+	flags.IntVar(&o.rounds, "rounds", 3, "measure `N` rounds")
+	flags.IntVar(&o.megabytes, "mb", 300, "print `MB` megabytes of lines")
+	flags.StringVar(&o.dir, "dir", "", "`DIR` for all files, on a fast file system")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md, not to standard output")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is no option", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	return o, nil
 }
 
-// A way writes lines to a file: it returns a command that prints the given number of megabytes.
-type way func(ctx context.Context, megabytes int) *exec.Cmd
+// A method writes lines to a file. It returns a command that prints the given number of megabytes.
+type method func(ctx context.Context, megabytes int) *exec.Cmd
 
-// The ways, in the order of the table.
+// The methods, in the order of the table.
 const (
 	byCat    = "cat FILE"
 	byLocal  = "p2prun --local 2 -n 1"
@@ -79,16 +79,16 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, g.Close()) }()
-	ways, err := waysOf(ctx, g, dir, o.megabytes)
+	byName, err := methods(ctx, g, dir, o.megabytes)
 	if err != nil {
 		return err
 	}
 	rates := make(map[string][]float64)
 	for round := range o.rounds {
-		names := slices.Sorted(maps.Keys(ways))
+		names := slices.Sorted(maps.Keys(byName))
 		rand.Shuffle(len(names), func(i, k int) { names[i], names[k] = names[k], names[i] })
 		for _, name := range names {
-			rate, err := measure(ctx, ways[name], filepath.Join(dir, "printed"), o.megabytes)
+			rate, err := measure(ctx, byName[name], filepath.Join(dir, "printed"), o.megabytes)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -99,8 +99,8 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	return tool.Publish([]tool.Section{{Name: "rate", Text: table(rates)}}, called, o.out, "benchmarks.md", stdout)
 }
 
-// waysOf returns the ways. The file that cat prints is in dir.
-func waysOf(ctx context.Context, g *grid.Grid, dir string, megabytes int) (map[string]way, error) {
+// methods returns the methods by name. The file that cat prints is in dir.
+func methods(ctx context.Context, g *grid.Grid, dir string, megabytes int) (map[string]method, error) {
 	lines, file := filepath.Join(dir, "lines"), filepath.Join(dir, "file")
 	text, err := exec.CommandContext(ctx, lines, strconv.Itoa(megabytes)).Output()
 	if err == nil {
@@ -109,12 +109,12 @@ func waysOf(ctx context.Context, g *grid.Grid, dir string, megabytes int) (map[s
 	if err != nil {
 		return nil, err
 	}
-	run := func(args ...string) way {
+	run := func(args ...string) method {
 		return func(ctx context.Context, megabytes int) *exec.Cmd {
 			return g.Command(ctx, append(slices.Clone(args), lines, strconv.Itoa(megabytes))...)
 		}
 	}
-	return map[string]way{
+	return map[string]method{
 		byCat: func(ctx context.Context, megabytes int) *exec.Cmd {
 			if megabytes == 0 {
 				return exec.CommandContext(ctx, "cat", os.DevNull)
@@ -125,13 +125,13 @@ func waysOf(ctx context.Context, g *grid.Grid, dir string, megabytes int) (map[s
 	}, nil
 }
 
-// measure returns the throughput into a file in MB/s, without the time to start and end.
-func measure(ctx context.Context, w way, file string, megabytes int) (float64, error) {
-	idle, err := timed(w(ctx, 0), file)
+// measure returns the throughput into a file in MB/s. It excludes the time to start and end.
+func measure(ctx context.Context, run method, file string, megabytes int) (float64, error) {
+	idle, err := timed(run(ctx, 0), file)
 	if err != nil {
 		return 0, err
 	}
-	took, err := timed(w(ctx, megabytes), file)
+	took, err := timed(run(ctx, megabytes), file)
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +158,7 @@ func timed(cmd *exec.Cmd, file string) (time.Duration, error) {
 	return time.Since(begun), nil
 }
 
-// table returns a table with a row for each way.
+// table returns a table with a row for each method.
 func table(rates map[string][]float64) string {
 	rows := [][]string{{"", "MB/s", "of cat's"}}
 	for _, name := range order {

@@ -34,9 +34,9 @@ type options struct {
 }
 
 func parse(flags *flag.FlagSet, args []string) (o options, err error) {
-	flags.DurationVar(&o.length, "for", time.Minute, "begin no round after this `TIME`; 0 to build nothing")
-	flags.IntVar(&o.niceness, "niceness", 10, "`N` of the peer that gives way less")
-	flags.DurationVar(&o.starve, "starve", 20*time.Second, "`TIME` for which the owner needs all processors in the end; 0 to leave that out")
+	flags.DurationVar(&o.length, "for", time.Minute, "begin no round after `TIME`; 0 builds nothing")
+	flags.IntVar(&o.niceness, "niceness", 10, "niceness `N` of the second peer's jobs")
+	flags.DurationVar(&o.starve, "starve", 20*time.Second, "`TIME` for which the owner needs all processors in the end; 0 skips this")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md, not to standard output")
 	if err := flags.Parse(args); err != nil {
@@ -65,7 +65,7 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 		}
 		p, err := s.starve(ctx, each*runtime.NumCPU(), o.starve)
 		if err != nil {
-			return fmt.Errorf("a job that gets no processor: %w", err)
+			return fmt.Errorf("run a job while the owner needs all processors: %w", err)
 		}
 		parts = append(parts, part{each, p})
 	}
@@ -73,10 +73,10 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) (err error)
 	return tool.Publish(sections, called, o.out, "benchmarks.md", stdout)
 }
 
-// rareEvery is the interval of the rounds that include the rare ways.
+// rareEvery is the interval between the rounds that include the rare loads.
 const rareEvery = 4
 
-// rounds repeats the build in every way until the time is over.
+// rounds repeats the build under every load until the time is over.
 func (s *site) rounds(ctx context.Context, o options, stderr io.Writer) (all results, err error) {
 	all = make(results)
 	if _, err := s.build(ctx); err != nil { // fills the build cache
@@ -84,8 +84,8 @@ func (s *site) rounds(ctx context.Context, o options, stderr io.Writer) (all res
 	}
 	random, begun := rand.New(rand.NewPCG(o.seed, 0)), time.Now()
 	for round := 0; time.Since(begun) < o.length; round++ {
-		for _, i := range random.Perm(len(s.ways)) {
-			w := s.ways[i]
+		for _, i := range random.Perm(len(s.loads)) {
+			w := s.loads[i]
 			if w.rare && round%rareEvery > 0 {
 				continue
 			}

@@ -19,12 +19,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
 )
 
-// A site is the owner's machine, with a peer with default options and one that gives way less.
+// A site is the owner's machine, with a peer with default options and one whose jobs have a lower niceness.
 type site struct {
-	dir  string
-	peer *grid.Grid // with default options
-	less *grid.Grid
-	ways []way
+	dir   string
+	peer  *grid.Grid // with default options
+	less  *grid.Grid
+	loads []load
 
 	builds int // number of builds so far
 }
@@ -48,7 +48,7 @@ func openSite(ctx context.Context, niceness int) (s *site, err error) {
 	}
 	less := strconv.Itoa(niceness)
 	s.less, err = grid.Boot(ctx, dir, filepath.Join(dir, "less"), 1, runtime.NumCPU(), "--niceness", less)
-	s.ways = []way{
+	s.loads = []load{
 		{alone, false, func(context.Context) (func() error, error) { return func() error { return nil }, nil }},
 		{"a job", false, func(ctx context.Context) (func() error, error) { return s.job(ctx, s.peer) }},
 		{"niceness " + less, false, func(ctx context.Context) (func() error, error) { return s.job(ctx, s.less) }},
@@ -72,9 +72,8 @@ func (s *site) close() (err error) {
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
-// A way is a load of the machine during a build. begin returns once the load is present, and end
-// once it is gone.
-type way struct {
+// A load is the work of the machine beside a build. begin returns once the load runs, and end once it has ended.
+type load struct {
 	name  string
 	rare  bool // not measured in every round
 	begin func(context.Context) (end func() error, err error)
@@ -82,8 +81,8 @@ type way struct {
 
 const alone = "alone"
 
-// during builds under the load of w.
-func (s *site) during(ctx context.Context, w way) (b build, err error) {
+// during builds under the load w.
+func (s *site) during(ctx context.Context, w load) (b build, err error) {
 	end, err := w.begin(ctx)
 	if err != nil {
 		return b, err
@@ -92,7 +91,7 @@ func (s *site) during(ctx context.Context, w way) (b build, err error) {
 	return s.build(ctx)
 }
 
-// edited are packages that take some seconds to build, as after an edit. A longer build would allow
+// edited is the pattern of packages that take some seconds to build, as after an edit. A longer build would allow
 // fewer repetitions.
 const edited = "go/..."
 
@@ -129,7 +128,7 @@ func (s *site) job(ctx context.Context, at *grid.Grid) (end func() error, err er
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 130 {
 			return nil
 		}
-		return fmt.Errorf("the job has ended by itself: %w", err)
+		return fmt.Errorf("the job ended by itself: %w", err)
 	}, nil
 }
 
@@ -167,12 +166,12 @@ func (s *site) submit(ctx context.Context, at *grid.Grid, length time.Duration) 
 	case <-runs:
 		return wait, nil
 	case <-heard:
-		return nil, fmt.Errorf("the job does not run: %w", wait())
+		return nil, fmt.Errorf("the job does not start: %w", wait())
 	}
 }
 
-// starve occupies all processors with a number of the owner's processes for a while. Meanwhile a
-// job runs that ends afterwards. starve returns the job's share of the processor time of both.
+// starve occupies all processors with a number of the owner's processes for a while. A job runs meanwhile and
+// ends afterwards. starve returns the job's share of the processor time of both.
 func (s *site) starve(ctx context.Context, crowd int, while time.Duration) (part float64, err error) {
 	wait, err := s.submit(ctx, s.peer, while)
 	if err != nil {
@@ -197,7 +196,7 @@ func (s *site) used(ctx context.Context) (time.Duration, error) {
 		err = json.Unmarshal(out, &hosted)
 	}
 	if err != nil || len(hosted) != 1 {
-		return 0, fmt.Errorf("what the job has had: %d jobs, %w", len(hosted), err)
+		return 0, fmt.Errorf("read the job's processor time: %d jobs, %w", len(hosted), err)
 	}
 	return hosted[0].Use.CPU, nil
 }
@@ -226,7 +225,7 @@ func compute(ctx context.Context, n int) (c crowd, err error) {
 	return c, err
 }
 
-// stop kills them, and returns the processor time that they have used.
+// stop kills the processes, and returns the processor time that they have used.
 func (c crowd) stop() (sum time.Duration) {
 	for _, cmd := range c {
 		cmd.Process.Kill()

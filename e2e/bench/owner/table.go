@@ -12,14 +12,14 @@ import (
 // A build is the duration of a build and its processor time, in seconds.
 type build struct{ took, used float64 }
 
-// results are the builds of each round, by way.
+// results are the builds of each round, by load.
 type results map[string]map[int]build
 
-func (r results) add(round int, way string, b build) {
-	if r[way] == nil {
-		r[way] = make(map[int]build)
+func (r results) add(round int, load string, b build) {
+	if r[load] == nil {
+		r[load] = make(map[int]build)
 	}
-	r[way][round] = b
+	r[load][round] = b
 }
 
 // buildTable returns a table of medians, and their ratios to the undisturbed build of the same
@@ -28,9 +28,9 @@ func (s *site) buildTable(r results) string {
 	if len(r) == 0 {
 		return ""
 	}
-	rows := [][]string{{"meanwhile", "rounds", "build, s", "slower by, %", "its processor time, s", "more by, %"}}
+	rows := [][]string{{"load", "rounds", "build, s", "slower by, %", "processor time, s", "more by, %"}}
 	took, used := func(b build) float64 { return b.took }, func(b build) float64 { return b.used }
-	for _, w := range s.ways {
+	for _, w := range s.loads {
 		cells := []string{w.name, strconv.Itoa(len(r[w.name]))}
 		for _, what := range []func(build) float64{took, used} {
 			var all, more []float64
@@ -78,7 +78,7 @@ func starveTable(parts []part) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	rows := [][]string{{"the owner's processes for each processor", "the job had, %"}}
+	rows := [][]string{{"owner's processes per processor", "share of the job, %"}}
 	for _, p := range parts {
 		rows = append(rows, []string{strconv.Itoa(p.each), fmt.Sprintf("%.1f", 100*p.had)})
 	}

@@ -6,6 +6,6 @@
 // With -profile FILE, each rank writes a CPU profile into its working directory, for p2prun -o to
 // collect.
 //
-// Unlike other programs, it reads the time with package time. Its measurements are sent only to
+// Unlike other programs, Prog reads the time with package time. Its measurements are sent only to
 // rank 0, to be printed, and never affect the behaviour of another rank.
 package main

@@ -78,7 +78,7 @@ func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
 func measure(c, aside *mpj.Comm, item plan.Item) (plan.Result, error) {
 	result := plan.Result{Test: item.Test, Bytes: item.Bytes}
 	if slices.Contains(plan.Kernels, item.Test) {
-		return result, errors.New("it is a program of its own")
+		return result, errors.New("a kernel is a program of its own")
 	}
 	if item.Test == plan.OverlapSend || item.Test == plan.OverlapRecv {
 		part, seconds, err := overlap(c, item)

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// TestEveryItemGivesALine runs each test of the quick plan once.
-func TestEveryItemGivesALine(t *testing.T) {
+// TestEveryItemReturnsAResult runs each test of the quick plan once.
+func TestEveryItemReturnsAResult(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		items := slices.DeleteFunc(plan.Of(n, true), func(i plan.Item) bool { return slices.Contains(plan.Kernels, i.Test) })
 		for i := range items {
@@ -30,11 +30,11 @@ func TestEveryItemGivesALine(t *testing.T) {
 		for _, item := range items {
 			var got plan.Result
 			if err := lines.Decode(&got); err != nil || got.Test != item.Test || got.Bytes != item.Bytes || got.Seconds <= 0 {
-				t.Errorf("%s gave %+v, %v", item, got, err)
+				t.Errorf("%s returned %+v, %v", item, got, err)
 			}
 			overlap := item.Test == plan.OverlapSend || item.Test == plan.OverlapRecv
 			if (got.Overlap != nil) != overlap || (got.Allocs != nil) != (item.Test == plan.Latency) {
-				t.Errorf("%s gave %+v", item, got)
+				t.Errorf("%s returned %+v", item, got)
 			}
 		}
 		for rank := 1; rank < n; rank++ {

@@ -9,11 +9,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// overlap measures which share of the time of a transfer is hidden while rank 0 computes without
-// calling mpj: 1 - (together - computing) / transfer. Rank 1 is in a blocking call. The computation
-// takes about three times as long as the transfer. The three measurements alternate, so that a
-// change of the processor's speed affects all of them, and each contributes its median. The result
-// is that of rank 0.
+// overlap measures which share of the time of a transfer is hidden while rank 0 computes without calling mpj: 1
+// - (together - computing) / transfer. Rank 1 is in a blocking call. The computation takes about three times as
+// long as the transfer. The three measurements alternate, so that a change of the processor's speed affects all
+// of them. The result is computed from their medians at rank 0.
 func overlap(c *mpj.Comm, item plan.Item) (part, seconds float64, err error) {
 	o := &overlapping{c: c, buf: plan.Touched[byte](item.Bytes), send: item.Test == plan.OverlapSend}
 	warm := make([]float64, item.Count)
@@ -52,8 +51,8 @@ type overlapping struct {
 	send bool // rank 0 sends
 }
 
-// timed returns the seconds that this rank needs for a transfer, or for none, with some work at
-// rank 0. All ranks begin together.
+// timed returns the seconds that this rank needs for some work at rank 0, with or without a transfer. All ranks
+// begin together.
 func (o *overlapping) timed(transfer bool, work int) (float64, error) {
 	if err := mpj.Barrier(o.c); err != nil {
 		return 0, err

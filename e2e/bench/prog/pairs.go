@@ -7,7 +7,7 @@ import (
 
 const tag = 1
 
-// pair returns an operation of a test between ranks 0 and 1, 2 and 3, …. operations is the number
+// pair returns an operation of a test between ranks 0 and 1, 2 and 3, and so on. operations is the number
 // of messages that the time of one operation covers: two for a round trip, and many for a window.
 func pair(c *mpj.Comm, item plan.Item) (op func(int) error, operations int) {
 	p := &pairing{c: c, other: c.Rank() ^ 1, first: c.Rank()%2 == 0}
@@ -48,7 +48,7 @@ func (p *pairing) roundTrip(int) error {
 	return mpj.Send(p.c, p.buf, p.other, tag)
 }
 
-// oneWay sends a window of messages, and one byte back.
+// oneWay sends a window of messages, and the receiver returns one byte.
 func (p *pairing) oneWay(int) error {
 	var err error
 	if p.first {
@@ -63,7 +63,7 @@ func (p *pairing) oneWay(int) error {
 	return err
 }
 
-// exchange sends a window of messages both ways.
+// exchange sends a window of messages in both directions.
 func (p *pairing) exchange(int) error {
 	half := len(p.requests) / 2
 	for i := range half {

@@ -28,8 +28,8 @@ func longest(c *mpj.Comm, seconds float64) (float64, error) {
 	return of[0], err
 }
 
-// allocations returns the number of heap allocations per operation at all ranks together, over n
-// operations. It excludes allocations of the measurement itself.
+// allocations returns the number of heap allocations per operation of all ranks together, over n operations. It
+// excludes allocations of the measurement itself.
 func allocations(c, aside *mpj.Comm, n int, op func(i int) error) (float64, error) {
 	if err := mpj.Barrier(c); err != nil {
 		return 0, err

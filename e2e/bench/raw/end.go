@@ -33,7 +33,7 @@ func (e *end) operation(item plan.Item) (op func() error, operations int, err er
 		}
 		return e.oneWay, window, nil
 	}
-	return nil, 0, fmt.Errorf("%s is no test of a connection", item.Test)
+	return nil, 0, fmt.Errorf("%s is not a test of a connection", item.Test)
 }
 
 func (e *end) roundTrip() error {
@@ -49,7 +49,7 @@ func (e *end) roundTrip() error {
 	return err
 }
 
-// oneWay sends a window of messages, and one byte back.
+// oneWay sends a window of messages, and the receiver returns one byte.
 func (e *end) oneWay() error {
 	if e.first {
 		if err := e.sendWindow(); err != nil {
@@ -65,7 +65,7 @@ func (e *end) oneWay() error {
 	return err
 }
 
-// exchange sends a window of messages both ways.
+// exchange sends a window of messages in both directions.
 func (e *end) exchange() error {
 	go func() { e.sent <- e.sendWindow() }() // ends with the window
 	if err := e.receiveWindow(); err != nil {
@@ -93,7 +93,7 @@ func (e *end) receiveWindow() error {
 }
 
 // part returns when both ends have received all data, because a host that closes drops data in
-// transit. The second process sends the last byte and leaves last.
+// transit. The second process sends the last byte and ends last.
 func (e *end) part() error {
 	if e.first {
 		_, err := io.ReadFull(e.conn, make([]byte, 1))

@@ -16,8 +16,8 @@ import (
 
 var (
 	pathName = flag.String("path", "tcp", "`PATH`: unix, tcp, tls, libp2p, libp2p-noise or libp2p-relay")
-	asRelay  = flag.Bool("relay", false, "be the relay of a libp2p-relay")
-	second   = flag.String("second", "", "be the second process and connect to `ADDRESS`")
+	asRelay  = flag.Bool("relay", false, "run as the relay of the path libp2p-relay")
+	second   = flag.String("second", "", "run as the second process and connect to `ADDRESS`")
 )
 
 func main() {
@@ -37,7 +37,7 @@ func run(ctx context.Context) error {
 	}
 	path, ok := paths[*pathName]
 	if !ok {
-		return fmt.Errorf("no path %q", *pathName)
+		return fmt.Errorf("unknown path %q", *pathName)
 	}
 	items, err := plan.ParseAll(flag.Args())
 	if err != nil {

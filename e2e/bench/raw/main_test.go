@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 )
 
-// TestTwoEndsAgreeOnEveryTest runs each test over a pipe. If the ends did not agree on lengths, it
-// would hang.
+// TestTwoEndsAgreeOnEveryTest runs each test over a pipe. If the ends did not agree on lengths, the test would
+// hang.
 func TestTwoEndsAgreeOnEveryTest(t *testing.T) {
 	var items []plan.Item
 	for _, test := range []string{plan.Latency, plan.Rate, plan.Bandwidth, plan.Bidirectional} {
@@ -42,13 +42,13 @@ func TestTwoEndsAgreeOnEveryTest(t *testing.T) {
 	for _, item := range items {
 		var got plan.Result
 		if err := lines.Decode(&got); err != nil || got.Test != item.Test || got.Seconds <= 0 {
-			t.Errorf("%s gave %+v, %v", item, got, err)
+			t.Errorf("%s returned %+v, %v", item, got, err)
 		}
 	}
 }
 
-func TestConnectionsKnowNoCollectives(t *testing.T) {
+func TestConnectionsRefuseCollectives(t *testing.T) {
 	if _, _, err := new(end).operation(plan.Item{Test: plan.Bcast, Bytes: 1, Count: 1}); err == nil {
-		t.Error("a broadcast over one connection")
+		t.Error("a broadcast over one connection was accepted")
 	}
 }

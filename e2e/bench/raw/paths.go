@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// A connection carries bytes both ways.
+// A connection carries bytes in both directions.
 type connection = io.ReadWriteCloser
 
 // An acceptor waits for the single expected connection.

@@ -20,8 +20,8 @@ import (
 //
 //	first ◄── TCP ──► relay ◄── TCP ──► second
 
-// serveRelay is the main function of the third process. It prints its address and serves until it
-// is killed; the first process ends it.
+// serveRelay is the main function of the third process. It prints its address and serves until the first process
+// kills it.
 func serveRelay(ctx context.Context) error {
 	h, err := newHost(withTLS, libp2p.DisableRelay(), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"))
 	if err != nil {

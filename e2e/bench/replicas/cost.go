@@ -35,9 +35,8 @@ const (
 	heatTest = "halo exchange: heat, 255 × 255 points, 1000 steps"
 )
 
-// The ways to run a subject. One job with r=2 and two jobs with r=1 do the same computation, here
-// on the same processors. The additional time of r=2 is the cost of keeping the replicas
-// consistent.
+// The ways to run a subject. One job with r=2 and two jobs with r=1 do the same computation on the same
+// processors. The additional time of r=2 is the cost of keeping the replicas consistent.
 const (
 	once    = "r=1"
 	twice   = "two jobs, r=1"
@@ -131,7 +130,7 @@ func total(test string) func([]byte) ([]sample, error) {
 	return func(out []byte) ([]sample, error) {
 		match := seconds.FindSubmatch(out)
 		if match == nil {
-			return nil, fmt.Errorf("no time in its report:\n%s", out)
+			return nil, fmt.Errorf("no time in the report:\n%s", out)
 		}
 		s, err := strconv.ParseFloat(string(match[1]), 64)
 		return []sample{{Test: test, Seconds: s}}, err

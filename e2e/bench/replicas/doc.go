@@ -1,9 +1,9 @@
 // Replicas measures the cost of replicas without failures, and how long a rank is silent when its
 // master is killed.
 //
-//	go -C e2e/bench run ./replicas                                         a look, in about a minute
-//	go -C e2e/bench run ./replicas -for 80s -samples FILE                  a piece; later ones add to it
-//	go -C e2e/bench run ./replicas -for 0 -samples FILE -out ../../docs    tables of all of them
+//	go -C e2e/bench run ./replicas                                         a quick look, in about a minute
+//	go -C e2e/bench run ./replicas -for 80s -samples FILE                  a part; later runs append to FILE
+//	go -C e2e/bench run ./replicas -for 0 -samples FILE -out ../../docs    tables of all samples
 //
 // Everything runs on peers with one slot each, which the command boots on loopback:
 //

@@ -35,16 +35,16 @@ type options struct {
 func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
 	var only string
-	flags.DurationVar(&o.length, "for", time.Minute, "begin nothing new after this `TIME`; 0 to measure nothing")
-	flags.StringVar(&o.samples, "samples", "", "`FILE` of samples, one in a line: those that are there count too, new ones are added")
+	flags.DurationVar(&o.length, "for", time.Minute, "begin no measurement after `TIME`; 0 measures nothing")
+	flags.StringVar(&o.samples, "samples", "", "`FILE` of samples, one per line: new samples are appended, and existing ones are included in the tables")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
-	flags.StringVar(&only, "only", "", "only what matches `REGEXP`: cost, takeover")
+	flags.StringVar(&only, "only", "", "run only measurements that match `REGEXP`: cost, takeover")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md, not to standard output")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is no option", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	var err error
 	o.only, err = regexp.Compile(only)
@@ -72,8 +72,8 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 // peers is enough for two replicas of four ranks, or of beat's five.
 const peers = 10
 
-// measure takes samples until the time is over. Each round measures the cost once, and as many
-// kills as take about as long.
+// measure takes samples until the time is over. Each round measures the cost once, and then kills masters for
+// about the same time.
 func measure(ctx context.Context, o options, round int, stderr io.Writer) (taken []sample, err error) {
 	dir, err := os.MkdirTemp("", "p2pmpi-replicas-")
 	if err != nil {
@@ -113,7 +113,7 @@ func measure(ctx context.Context, o options, round int, stderr io.Writer) (taken
 	return taken, nil
 }
 
-// A field is the equipment of the measurements.
+// A field holds the programs and peers of the measurements.
 type field struct {
 	dir    string // directory of the programs
 	grid   *grid.Grid

@@ -105,7 +105,7 @@ func ratio(ours, theirs map[int]float64) report.Figure {
 
 // takeoverTable returns a table with percentiles of the times after kills, in milliseconds.
 func takeoverTable(all []sample) string {
-	rows := [][]string{{"SIGKILL to", "kills", "new master: p50, ms", "p99", "greatest", "its first message: p50, ms", "p99", "greatest"}}
+	rows := [][]string{{"SIGKILL to", "kills", "new master: p50, ms", "p99", "greatest", "first message: p50, ms", "p99", "greatest"}}
 	for _, killed := range []string{"process", "peer"} {
 		var masters, messages []float64
 		for _, s := range all {

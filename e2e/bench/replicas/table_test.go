@@ -27,7 +27,7 @@ func TestCostsAreComparedWithinRounds(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if got := costTable([]sample{{Killed: "peer"}}); got != "" {
-		t.Errorf("a table of nothing: %s", got)
+		t.Errorf("got a table without samples: %s", got)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestPercentilesOfKills(t *testing.T) {
 func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "samples")
 	if all, err := read(file); all != nil || err != nil {
-		t.Errorf("got %v, %v of no file", all, err)
+		t.Errorf("got %v, %v without a file", all, err)
 	}
 	want := []sample{{Round: 3, Test: "t", Bytes: 1, N: 2, Way: once, Seconds: 0.5}, {Round: 4, Killed: "peer", Master: 1, Message: 2}}
 	for i := range want {
@@ -59,8 +59,8 @@ func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestTheSilenceThatAKillBeginsIsTheTakeover uses silences before, at and after a kill.
-func TestTheSilenceThatAKillBeginsIsTheTakeover(t *testing.T) {
+// TestTakeoverIsTheSilenceAfterAKill uses silences before, at and after a kill.
+func TestTakeoverIsTheSilenceAfterAKill(t *testing.T) {
 	killed := time.Unix(100, 0)
 	c := &campaign{kills: map[int]time.Time{1: killed}, views: map[int]time.Time{1: killed.Add(20 * time.Millisecond)}}
 	gaps := "gap 2 99990000000 100500000000\ngap 1 98000000000 99900000000\n" +

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	beatRanks  = 5
-	beatEvery  = 2 * time.Millisecond
-	betweenTwo = 700 * time.Millisecond // time between kills: long enough for all effects to end
-	onTheWay   = 20 * time.Millisecond  // time in which messages of a dead master may still arrive
+	beatRanks    = 5
+	beatEvery    = 2 * time.Millisecond
+	killInterval = 700 * time.Millisecond // time between kills: long enough for all effects to end
+	inTransit    = 20 * time.Millisecond  // time in which messages of a killed master may still arrive
 )
 
 // takeovers runs a job in which it kills the process of each master but rank 0's, and then a job in
@@ -45,7 +45,7 @@ func (f *field) takeovers(ctx context.Context) (all []sample, err error) {
 func (f *field) beat(ctx context.Context, kill func(process string) (time.Time, error)) ([]sample, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	length := beatRanks*betweenTwo + time.Second
+	length := beatRanks*killInterval + time.Second
 	cmd := f.grid.Command(ctx, "--json", "-n", fmt.Sprint(beatRanks), "-r", "2", "-a", "spread", "--channels", "tcp",
 		"--on-divergence", "warn", // each replica of rank 0 prints times of its own clock
 		f.built("beat"), "-for", length.String(), "-every", beatEvery.String())
@@ -108,12 +108,12 @@ func (c *campaign) follow(ctx context.Context, told io.Reader) error {
 				return failed
 			}
 			if w.Phase == "running" {
-				next = time.After(betweenTwo)
+				next = time.After(killInterval)
 			}
 			c.note(w)
 		case <-next:
 			if next = nil; rank < beatRanks {
-				next = time.After(betweenTwo)
+				next = time.After(killInterval)
 				failed = errors.Join(failed, c.strike(rank))
 				rank++
 			}
@@ -155,7 +155,7 @@ func (c *campaign) samples(gaps io.Reader) (all []sample, err error) {
 			return nil, err
 		}
 		killed := c.kills[rank]
-		if g.to.After(killed) && g.from.Before(killed.Add(onTheWay)) && g.length() > silences[rank].length() {
+		if g.to.After(killed) && g.from.Before(killed.Add(inTransit)) && g.length() > silences[rank].length() {
 			silences[rank] = g
 		}
 	}

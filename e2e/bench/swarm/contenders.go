@@ -129,7 +129,7 @@ func library(size int) func(context.Context, string, []*limited, []byte) (func()
 						n++
 					}
 					if n < len(ids) {
-						return fmt.Errorf("%d of %d blocks came: %w", n, len(ids), ctx.Err())
+						return fmt.Errorf("%d of %d blocks arrived: %w", n, len(ids), ctx.Err())
 					}
 					return nil
 				})

@@ -53,7 +53,7 @@ func run(s setting, rounds int, limit time.Duration) error {
 		}
 	}
 	fmt.Printf("%d MiB to %d peers, origin at %g Mbit/s, peers at %g Mbit/s; one copy takes %.1f s\n\n", s.mib, s.peers, s.up, s.peer, s.one())
-	fmt.Println("| | time, in that of one copy | copies that the origin sends |")
+	fmt.Println("| | time / time of one copy | copies that the origin sends |")
 	fmt.Println("| --- | --- | --- |")
 	for i, c := range contenders {
 		fmt.Printf("| %s | %s | %s |\n", c.name, spread(outcomes[i].times), spread(outcomes[i].copies))

@@ -40,7 +40,7 @@ func newProcess() *process {
 	p.Process = hostcall.New(hostcall.Config{
 		Memory: func(at, size uint32) ([]byte, bool) { return p.read(at, size) },
 		Told:   func(float64) {}, Waited: func(time.Duration) {},
-		Lost: func(err error) { fail(fmt.Errorf("the peer is gone: %w", err)) },
+		Lost: func(err error) { fail(fmt.Errorf("the peer has ended: %w", err)) },
 	})
 	return p
 }
@@ -53,7 +53,7 @@ func host(args []string) (status int, err error) {
 	}
 	e, ok := engines[args[1]]
 	if !ok {
-		return 0, fmt.Errorf("there is no engine %q", args[1])
+		return 0, fmt.Errorf("unknown engine %q", args[1])
 	}
 	if args[0] == "compile" {
 		return 0, e.compile(args[2])

@@ -24,10 +24,10 @@ func main() {
 	}
 	var o options
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds, in each of which every contender runs once")
-	flag.BoolVar(&o.quick, "quick", false, "small problems: a look")
-	flag.StringVar(&o.out, "out", "", "`FOLDER` whose benchmarks.md gets the tables (default standard output)")
-	flag.StringVar(&o.dir, "dir", "", "`FOLDER` to build in, which keeps what is built (default one that goes)")
-	only := flag.String("only", "", "only what matches this `REGEXP`, such as '^Go/cg' or '^Message'")
+	flag.BoolVar(&o.quick, "quick", false, "run small problems, for a quick look")
+	flag.StringVar(&o.out, "out", "", "write the tables into `FOLDER`/benchmarks.md (default standard output)")
+	flag.StringVar(&o.dir, "dir", "", "build in `FOLDER` and keep the results (default a temporary folder)")
+	only := flag.String("only", "", "run only trials that match `REGEXP`, such as '^Go/cg' or '^Message'")
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err == nil {

@@ -12,7 +12,7 @@ import (
 // A program is one of the programs in one form.
 type program struct {
 	name, language string
-	engine         string // runs it as a module; may be runner or fastRunner; empty if native
+	engine         string // engine of the module, runner or fastRunner, or empty for a native program
 	simd           bool   // built with 128-bit vectors; C only
 }
 
@@ -49,10 +49,10 @@ func (p program) path(w *workshop) string {
 	return path
 }
 
-// ran reports whether the peers' runner runs it.
+// ran reports whether the peers' runner runs the program.
 func (p program) ran() bool { return p.engine == runner || p.engine == fastRunner }
 
-// build builds it, unless it exists already.
+// build builds the program unless it exists.
 func (p program) build(ctx context.Context, w *workshop) (err error) {
 	out := p.path(w)
 	if _, err := os.Stat(out); err == nil {
@@ -111,7 +111,7 @@ func (p program) buildGo(ctx context.Context, w *workshop, out string) error {
 	return err
 }
 
-// run runs it and returns its output. A program in Go runs as a job with the given number of ranks.
+// run runs the program and returns its output. A program in Go runs as a job with the given number of ranks.
 func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string) ([]byte, error) {
 	var options []string
 	words := append([]string{p.path(w)}, args...)
@@ -133,8 +133,8 @@ func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string
 	return command(ctx, w.dir, nil, words[0], words[1:]...)
 }
 
-// compileAnew compiles its module once more, and returns the time.
-func (p program) compileAnew(ctx context.Context, w *workshop) (seconds float64, err error) {
+// recompile compiles the program's module again, and returns the time.
+func (p program) recompile(ctx context.Context, w *workshop) (seconds float64, err error) {
 	folder, err := os.MkdirTemp(w.dir, "anew")
 	if err != nil {
 		return 0, err
@@ -148,7 +148,7 @@ func (p program) compileAnew(ctx context.Context, w *workshop) (seconds float64,
 	return time.Since(begun).Seconds(), err
 }
 
-// start starts it without work, and returns the time until it ends.
+// start starts the program without work, and returns the time until the program ends.
 func (p program) start(ctx context.Context, w *workshop) (seconds float64, err error) {
 	begun := time.Now()
 	if _, err = p.run(ctx, w, 0); err != nil {

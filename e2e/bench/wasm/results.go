@@ -36,8 +36,8 @@ func (r results) measure(ctx context.Context, w *workshop, round int) error {
 // tables are the tables to write, in order.
 var tables = []string{inC, inGo, start, message}
 
-// table returns a table with the native program's seconds, and the ratios of the others to it. It
-// is empty if it has no results.
+// table returns a table with the native program's seconds, and the ratios of the others to it. Without results,
+// table returns "".
 func (r results) table(name string) string {
 	head := []string{""}
 	var rows [][]string
@@ -69,8 +69,8 @@ func (r results) table(name string) string {
 	return markdown.Table(append([][]string{head}, rows...))
 }
 
-// cell returns the median of a trial, with its minimum and maximum. It is in seconds or, for a
-// module that computes, the ratio to the native program in the same round.
+// cell returns the median of a trial, with its minimum and maximum. The figures are in seconds or, for a module
+// that computes, ratios to the native program in the same round.
 func (r results) cell(i int) string {
 	t := r.trials[i]
 	base := slices.IndexFunc(r.trials, func(o trial) bool { return o.table == t.table && o.row == t.row && o.program.engine == "" })

@@ -29,7 +29,6 @@ var kernels = []struct{ name, class, quick string }{
 	{"ep", "W", "S"}, {"is", "A", "S"}, {"cg", "A", "S"}, {"heat", "", ""},
 }
 
-// trials returns all trials.
 func trials(quick bool) (all []trial) {
 	for _, k := range kernels {
 		var args []string
@@ -79,7 +78,7 @@ func computes(ranks int, args ...string) func(context.Context, *workshop, progra
 }
 
 func compiles(ctx context.Context, w *workshop, p program) (float64, error) {
-	return p.compileAnew(ctx, w)
+	return p.recompile(ctx, w)
 }
 
 func starts(ctx context.Context, w *workshop, p program) (float64, error) { return p.start(ctx, w) }
@@ -94,7 +93,7 @@ var (
 func reported(out []byte) (float64, error) {
 	match := seconds.FindSubmatch(out)
 	if match == nil || !verified.Match(out) {
-		return 0, fmt.Errorf("its result was not verified:\n%s", out)
+		return 0, fmt.Errorf("the result was not verified:\n%s", out)
 	}
 	return strconv.ParseFloat(string(match[1]), 64)
 }

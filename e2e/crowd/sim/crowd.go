@@ -26,7 +26,7 @@ type Crowd struct {
 	RTT        time.Duration
 	Silent     float64       // share of peers with the fault Silent
 	Dead       float64       // share of peers with the fault Dead
-	Crash      time.Duration // mean time after which a submitter is killed and restarts; 0: never
+	Crash      time.Duration // mean time after which a submitter is killed and restarts, or 0 for never
 	For        time.Duration // time in which submitters submit
 	Warmup     time.Duration // initial part of For that is not measured
 }
@@ -34,7 +34,7 @@ type Crowd struct {
 // Durations of the parts of a job that this simulation does not model.
 const (
 	discovering = 350 * time.Millisecond // search that finds enough offers: two round trips, and the grace period
-	exhausting  = 3 * time.Second        // search that does not: until silent peers time out
+	exhausting  = 3 * time.Second        // search that finds too few: lasts until silent peers time out
 	staging     = 2 * time.Second        // mean
 	noticing    = 5 * time.Second        // until peers notice that a job's submitter has disappeared
 )
@@ -45,7 +45,7 @@ type JobRecord struct {
 	Slots     int
 	Waited    time.Duration // time from submission until all its slots were confirmed
 	Attempts  int
-	Ran       bool // false: killed with its submitter, or still waiting at the end
+	Ran       bool // false if it was killed with its submitter or was still waiting at the end
 }
 
 // An Outcome is the result of a crowd.
@@ -161,7 +161,7 @@ func (p *play) submit(ctx context.Context, i int) {
 type wish struct {
 	ranks        int
 	staging, run time.Duration
-	killed       time.Duration // time after which its submitter is killed; 0: never
+	killed       time.Duration // time after which its submitter is killed, or 0 for never
 }
 
 // wishes returns a function that draws the jobs of submitter i in turn. They are the same in every crowd
@@ -249,7 +249,7 @@ func took(enough bool) time.Duration {
 
 // candidates returns what discovery finds: the nearest answering peers, until they have enough free slots
 // including the overbooking. enough reports whether they suffice. A job's first search also finds silent
-// and dead peers, as if they had just become so.
+// and dead peers, as if they had failed just now.
 func (p *play) candidates(need reservation.Need, order []p2ppeer.ID, first bool) (found []reservation.Candidate, enough bool) {
 	slots := 0
 	for _, c := range p.world.offers(order) {

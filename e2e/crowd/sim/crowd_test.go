@@ -36,8 +36,8 @@ func TestCrowdKeepsPromises(t *testing.T) {
 	})
 }
 
-// TestSchedulerUtilization: a single submitter never waits. In a crowd the slots are never all in
-// use, and schedulers that know the running times use more than those that start jobs in order.
+// TestSchedulerUtilization checks that a single submitter never waits, that a crowd never uses all slots, and
+// that schedulers that know the running times use more slots than those that start jobs in order.
 func TestSchedulerUtilization(t *testing.T) {
 	c := Crowd{Seed: 1, Submitters: 1, Peers: 50, Slots: 2, Demand: 0.25, Replicas: 2, Run: time.Minute, For: 10 * time.Hour, Crash: time.Hour}
 	for _, by := range []Scheduler{InOrder, Foreseeing} {
@@ -54,8 +54,8 @@ func TestSchedulerUtilization(t *testing.T) {
 	}
 }
 
-// TestUtilizationWithFewSubmitters: six submitters that want three times 20 slots, for jobs that
-// start in order, use nearly as many as with one central list. Learning of free slots costs little.
+// TestUtilizationWithFewSubmitters checks that six submitters, which want three times 20 slots for jobs that
+// start in order, use nearly as many slots as with one central list. Finding free slots takes little time.
 func TestUtilizationWithFewSubmitters(t *testing.T) {
 	skip.Long(t)
 	c := Crowd{

@@ -12,7 +12,7 @@
 // bubble, where hours pass instantly.
 //
 // A [History] records the answers that peers gave, not the state of their ledgers. From these answers it
-// derives which job may believe to have which slots until when, and so detects a ledger that breaks a
+// derives which job may assume to have which slots until when, and so detects a ledger that breaks a
 // promise. [Crowd.Schedule] computes what a central scheduler would achieve with the same jobs. Messages
 // are delayed, or dropped together with their peer or submitter, but never corrupted.
 package sim

@@ -13,7 +13,7 @@ import (
 type Kind byte
 
 // The kinds of operations. All but the last two are calls of a submitter that the peer has carried out. A
-// refused call is no operation.
+// refused call is not an operation.
 const (
 	Granted   Kind = iota + 1 // slots are held under a key, or a hold has grown
 	Confirmed                 // slots of a key are confirmed, the rest is released
@@ -66,9 +66,9 @@ type History struct {
 	Operations []Operation
 }
 
-// Check returns the violations in the history, in order. An empty result means that S1 to S3 hold
-// throughout. It also means that S4 holds at every operation: a slot counts as taken only while some
-// submitter may believe to have it.
+// Check returns the violations in the history, in order. An empty result means that S1 to S3 hold throughout. It
+// also means that S4 holds at every operation: a slot counts as taken only while some submitter may assume to
+// have it.
 func (h *History) Check() []Violation {
 	peers := map[p2ppeer.ID]*account{}
 	var broken []Violation
@@ -83,14 +83,14 @@ func (h *History) Check() []Violation {
 	return broken
 }
 
-// An account is what submitters may believe to have of a peer's slots.
+// An account holds the claims that submitters may assume to have on a peer's slots.
 type account struct {
 	limits reservation.Limits
 	claims map[reservation.Key]*claim
 	broken []Violation // violations of the current operation
 }
 
-// A claim is what the holder of a key may believe.
+// A claim is what the holder of a key may assume.
 type claim struct {
 	submitter p2ppeer.ID
 	job       string
@@ -154,7 +154,7 @@ func (a *account) granted(op Operation) {
 	case c != nil && c.over(op.At):
 		a.breaks("S2", op, "with a key whose lease was over at %v", c.until.Format("15:04:05.000"))
 	case c != nil && op.Expires.After(c.until):
-		a.breaks("S2", op, "its lease has grown without a confirmation")
+		a.breaks("S2", op, "its lease was extended without a confirmation")
 	}
 	state := reservation.Held
 	if c != nil {
@@ -168,7 +168,7 @@ func (a *account) known(op Operation) *claim {
 	c := a.claims[op.Key]
 	switch {
 	case c == nil:
-		a.breaks("S1", op, "with a key that is nobody's")
+		a.breaks("S1", op, "with an unknown key")
 	case c.submitter != op.Submitter:
 		a.breaks("S1", op, "with a key of %s", c.submitter)
 	case c.over(op.At):
@@ -191,13 +191,13 @@ func (a *account) count(op Operation) {
 	}
 	switch {
 	case claimed > a.limits.Slots:
-		a.breaks("S1", op, "%d slots are claimed of %d", claimed, a.limits.Slots)
+		a.breaks("S1", op, "%d of %d slots are claimed", claimed, a.limits.Slots)
 	case a.limits.MaxJobs > 0 && len(jobs) > a.limits.MaxJobs:
 		a.breaks("S3", op, "%d jobs, its owner allows %d", len(jobs), a.limits.MaxJobs)
 	case op.Free > a.limits.Slots-claimed:
-		a.breaks("S1", op, "says %d free, and %d of %d are claimed", op.Free, claimed, a.limits.Slots)
+		a.breaks("S1", op, "reports %d free slots, but %d of %d are claimed", op.Free, claimed, a.limits.Slots)
 	case op.Free < a.limits.Slots-claimed:
-		a.breaks("S4", op, "says %d free, and only %d of %d are claimed", op.Free, claimed, a.limits.Slots)
+		a.breaks("S4", op, "reports %d free slots, but only %d of %d are claimed", op.Free, claimed, a.limits.Slots)
 	}
 }
 

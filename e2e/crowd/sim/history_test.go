@@ -45,16 +45,16 @@ func TestHistories(t *testing.T) {
 	limits := reservation.Limits{Slots: 4, MaxJobs: 2, Judge: notMallory}
 	for _, tt := range []struct {
 		name string
-		want string // first broken promise; "": none
+		want string // first broken promise, or ""
 		ops  []Operation
 	}{
 		{"a job's life", "", []Operation{at(0, Granted, 3, 1), at(1, Confirmed, 2, 2), at(5, Redeemed, 2, 2), at(500, Released, 0, 4)}},
 		{"a hold that ends with its lease", "", []Operation{at(0, Granted, 3, 1), at(33, Observed, 0, 4)}},
 		{"a hold that grows", "", []Operation{at(0, Granted, 1, 3), lasting(at(2, Granted, 3, 1), 29*time.Second), at(3, Withdrawn, 0, 4)}},
 		{"two jobs after each other", "", []Operation{at(0, Granted, 4, 0), at(1, Abandoned, 0, 4), of("bob", at(2, Granted, 4, 0))}},
-		{"a slot twice", "S1", []Operation{at(0, Granted, 3, 1), of("bob", at(1, Granted, 2, 0))}},
+		{"a slot granted twice", "S1", []Operation{at(0, Granted, 3, 1), of("bob", at(1, Granted, 2, 0))}},
 		{"a running job's slot", "S1", []Operation{at(0, Granted, 4, 0), at(1, Confirmed, 4, 0), at(2, Redeemed, 4, 0), of("bob", at(900, Granted, 1, 0))}},
-		{"more free than there are", "S1", []Operation{at(0, Granted, 3, 2)}},
+		{"more free slots than exist", "S1", []Operation{at(0, Granted, 3, 2)}},
 		{"a key redeemed twice", "S1", []Operation{at(0, Granted, 1, 3), at(1, Confirmed, 1, 3), at(2, Redeemed, 1, 3), at(3, Redeemed, 1, 3)}},
 		{"a hold redeemed", "S1", []Operation{at(0, Granted, 1, 3), at(2, Redeemed, 1, 3)}},
 		{"another submitter's key", "S1", []Operation{at(0, Granted, 1, 3), under(1, of("bob", at(1, Confirmed, 1, 3)))}},
@@ -69,7 +69,7 @@ func TestHistories(t *testing.T) {
 		{"too many jobs", "S3", []Operation{at(0, Granted, 1, 3), of("bob", at(0, Granted, 1, 2)), of("ludwig", at(0, Granted, 1, 1))}},
 		{"kept after its lease", "S4", []Operation{at(0, Granted, 3, 1), at(33, Observed, 0, 1)}},
 		{"kept after its job", "S4", []Operation{at(0, Granted, 1, 3), at(1, Confirmed, 1, 3), at(2, Redeemed, 1, 3), at(3, Released, 0, 3)}},
-		{"kept after being given back", "S4", []Operation{at(0, Granted, 1, 3), at(1, Withdrawn, 0, 3)}},
+		{"kept after a release", "S4", []Operation{at(0, Granted, 1, 3), at(1, Withdrawn, 0, 3)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := History{Limits: map[p2ppeer.ID]reservation.Limits{"p": limits}, Operations: tt.ops}
@@ -89,9 +89,9 @@ func TestHistories(t *testing.T) {
 type mutant struct {
 	*reservation.Ledger
 	slow        time.Duration // delay of the end of a lease
-	keeps       bool          // keeps what a submitter gives back
+	keeps       bool          // keeps the slots that a submitter releases
 	leaks       bool          // keeps the slots of ended processes
-	twice       bool          // redeems again
+	twice       bool          // redeems a key twice
 	redeemed    map[reservation.Key]int
 	everlasting bool // grants for an hour
 }
@@ -153,7 +153,7 @@ func TestBrokenLedgers(t *testing.T) {
 		{"redeems twice", "S1", ledger(same), func(m *mutant) { m.twice = true }},
 		{"late ends of leases", "S2", ledger(same), func(m *mutant) { m.slow = time.Minute }},
 		{"long leases", "S2", ledger(same), func(m *mutant) { m.everlasting = true }},
-		{"admits everybody", "S3", ledger(func(l *reservation.Limits) { l.Judge = nil }), func(*mutant) {}},
+		{"admits every submitter", "S3", ledger(func(l *reservation.Limits) { l.Judge = nil }), func(*mutant) {}},
 		{"takes every job", "S3", ledger(func(l *reservation.Limits) { l.MaxJobs = 0 }), func(*mutant) {}},
 		{"keeps released slots", "S4", ledger(same), func(m *mutant) { m.keeps = true }},
 		{"leaks slots of jobs that ran", "S4", ledger(same), func(m *mutant) { m.leaks = true }},

@@ -14,8 +14,8 @@ type Scheduler byte
 const (
 	// InOrder starts jobs in the order in which they began to wait.
 	InOrder Scheduler = iota
-	// Foreseeing knows the running time of each job. It starts later jobs that do not delay the one in
-	// front (EASY backfilling).
+	// Foreseeing knows the running time of each job. It starts later jobs if they do not delay the first waiting
+	// job (EASY backfilling).
 	Foreseeing
 )
 

@@ -73,7 +73,7 @@ func (w *World) ids() []p2ppeer.ID { return slices.Sorted(maps.Keys(w.peers)) }
 // Use counts slots by their use.
 type Use struct{ Total, Running, Free int }
 
-// use returns the present use of the slots of all peers without a fault.
+// use returns the current use of the slots of all peers without a fault.
 func (w *World) use() (u Use) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +87,7 @@ func (w *World) use() (u Use) {
 	return u
 }
 
-// Observe adds the present state of every peer to the history.
+// Observe adds the current state of every peer to the history.
 func (w *World) Observe() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,7 +136,7 @@ func (s *Submitter) travel(ctx context.Context) error {
 	}
 }
 
-// call delivers do to a peer and its result back. If the caller no longer waits for the answer, undo
+// call executes do at a peer and returns the result. If the caller no longer waits for the answer, undo
 // follows, as after a reset stream.
 func (s *Submitter) call(ctx context.Context, peer p2ppeer.ID, do func(*Peer) error, undo func(*Peer)) error {
 	if s.killed.Err() != nil {
@@ -169,7 +169,7 @@ func (s *Submitter) call(ctx context.Context, peer p2ppeer.ID, do func(*Peer) er
 	return err
 }
 
-// wait waits until the caller's time is over and returns why.
+// wait waits until ctx ends and returns the error for the reason why.
 func (s *Submitter) wait(ctx context.Context, why reservation.Reason) error {
 	select {
 	case <-ctx.Done():
@@ -212,7 +212,7 @@ func (s *Submitter) Confirm(ctx context.Context, peer p2ppeer.ID, key reservatio
 	}, func(*Peer) {})
 }
 
-// Release gives back what job holds at a peer and has not started.
+// Release releases the slots that job holds at a peer and has not used.
 func (s *Submitter) Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error {
 	return s.call(ctx, peer, func(p *Peer) error {
 		p.Ledger.Withdraw(job, s.ID, waits)

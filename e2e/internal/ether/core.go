@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// A Way describes the transmission of frames from one port to another. The zero Way delivers all
-// frames at once, in order.
-type Way struct {
+// A Link describes the transmission of frames from one port to another. The zero Link delivers all frames at
+// once, in order.
+type Link struct {
 	Cut   bool          // all frames are silently dropped
 	Loss  float64       // share of the frames that is lost, 0 to 1
 	Delay time.Duration // delay of every frame
 	Late  float64       // share of the frames that has an additional delay
-	By    time.Duration // that delay; frames sent later overtake the delayed ones
+	By    time.Duration // additional delay; frames sent later overtake the delayed ones
 }
 
 // An address is the hardware address of an interface.
@@ -24,11 +24,11 @@ type delivery struct {
 	after time.Duration
 }
 
-// A core knows the port of each address, and the Way between ports.
+// A core knows the port of each address, and the links between ports.
 type core struct {
 	random *rand.Rand
 	ports  int
-	ways   map[[2]int]Way // by from and to; the zero Way if absent
+	links  map[[2]int]Link // by from and to; the zero Link if absent
 	where  map[address]int
 }
 
@@ -36,7 +36,7 @@ type core struct {
 const maxAddresses = 1 << 12
 
 func newCore(seed uint64) *core {
-	return &core{random: rand.New(rand.NewPCG(seed, 0)), ways: make(map[[2]int]Way), where: make(map[address]int)}
+	return &core{random: rand.New(rand.NewPCG(seed, 0)), links: make(map[[2]int]Link), where: make(map[address]int)}
 }
 
 // forward returns the deliveries of a frame that arrived at a port. A broadcast or a frame for an
@@ -61,22 +61,22 @@ func (c *core) forward(from int, frame []byte) []delivery {
 
 // deliver appends the delivery of a frame from one port to another, if it is not lost.
 func (c *core) deliver(all []delivery, from, to int) []delivery {
-	way := c.ways[[2]int{from, to}]
-	if from == to || way.Cut || way.Loss > 0 && c.random.Float64() < way.Loss {
+	link := c.links[[2]int{from, to}]
+	if from == to || link.Cut || link.Loss > 0 && c.random.Float64() < link.Loss {
 		return all
 	}
-	after := way.Delay
-	if way.Late > 0 && c.random.Float64() < way.Late {
-		after += way.By
+	after := link.Delay
+	if link.Late > 0 && c.random.Float64() < link.Late {
+		after += link.By
 	}
 	return append(all, delivery{to, after})
 }
 
-// set replaces the Way between two ports.
-func (c *core) set(from, to int, way Way) {
-	if way == (Way{}) {
-		delete(c.ways, [2]int{from, to})
+// set replaces the Link from one port to another.
+func (c *core) set(from, to int, link Link) {
+	if link == (Link{}) {
+		delete(c.links, [2]int{from, to})
 		return
 	}
-	c.ways[[2]int{from, to}] = way
+	c.links[[2]int{from, to}] = link
 }

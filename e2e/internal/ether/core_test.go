@@ -25,14 +25,14 @@ func introduced() *core {
 	return c
 }
 
-func TestFramesGoWhereTheirAddressIs(t *testing.T) {
+func TestFramesReachTheirAddress(t *testing.T) {
 	tests := []struct {
 		name  string
 		frame []byte
 		want  []delivery
 	}{
 		{"known", frame(2, 1), []delivery{{1, 0}}},
-		{"everybody", frame(255, 1), []delivery{{1, 0}, {2, 0}}},
+		{"broadcast", frame(255, 1), []delivery{{1, 0}, {2, 0}}},
 		{"unknown", frame(9, 1), []delivery{{1, 0}, {2, 0}}},
 		{"the sender itself", frame(1, 1), nil},
 		{"cut short", frame(2, 1)[:13], nil},
@@ -46,25 +46,25 @@ func TestFramesGoWhereTheirAddressIs(t *testing.T) {
 	}
 }
 
-// TestWays sends 10,000 frames each way between two ports. One of the ways has been changed.
-func TestWays(t *testing.T) {
+// TestLinks sends 10,000 frames in each direction between two ports. The Link in one direction has been changed.
+func TestLinks(t *testing.T) {
 	const frames = 10_000
 	tests := []struct {
 		name            string
-		way             Way
+		link            Link
 		arrive, late    int // approximate numbers of the frames in that direction
 		delay, lateness time.Duration
 	}{
-		{"untouched", Way{}, frames, 0, 0, 0},
-		{"cut", Way{Cut: true}, 0, 0, 0, 0},
-		{"loss", Way{Loss: 0.05}, 0.95 * frames, 0, 0, 0},
-		{"delay", Way{Delay: time.Second}, frames, 0, time.Second, 0},
-		{"out of order", Way{Delay: time.Second, Late: 0.2, By: time.Minute}, frames, 0.2 * frames, time.Second, time.Minute},
+		{"untouched", Link{}, frames, 0, 0, 0},
+		{"cut", Link{Cut: true}, 0, 0, 0, 0},
+		{"loss", Link{Loss: 0.05}, 0.95 * frames, 0, 0, 0},
+		{"delay", Link{Delay: time.Second}, frames, 0, time.Second, 0},
+		{"out of order", Link{Delay: time.Second, Late: 0.2, By: time.Minute}, frames, 0.2 * frames, time.Second, time.Minute},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c := introduced()
-			c.set(0, 1, tt.way)
+			c.set(0, 1, tt.link)
 			arrived, late := 0, 0
 			for range frames {
 				for _, d := range c.forward(0, frame(2, 1)) {
@@ -78,7 +78,7 @@ func TestWays(t *testing.T) {
 					}
 				}
 				if back := c.forward(1, frame(1, 2)); !slices.Equal(back, []delivery{{0, 0}}) {
-					t.Fatalf("the way back is %v", back)
+					t.Fatalf("in the other direction: got %v", back)
 				}
 			}
 			if tt.lateness == 0 {
@@ -87,8 +87,8 @@ func TestWays(t *testing.T) {
 			if far(arrived, tt.arrive) || far(late, tt.late) {
 				t.Errorf("%d of %d arrive and %d are late, want about %d and %d", arrived, frames, late, tt.arrive, tt.late)
 			}
-			c.set(0, 1, Way{})
-			if got := c.forward(0, frame(2, 1)); !slices.Equal(got, []delivery{{1, 0}}) || len(c.ways) > 0 {
+			c.set(0, 1, Link{})
+			if got := c.forward(0, frame(2, 1)); !slices.Equal(got, []delivery{{1, 0}}) || len(c.links) > 0 {
 				t.Errorf("after the repair: %v", got)
 			}
 		})

@@ -1,4 +1,4 @@
-// Package ether is an Ethernet switch in user space, for kernels whose virtual cables can neither
+// Package ether implements an Ethernet switch in user space, for kernels whose virtual cables can neither
 // delay nor reorder packets. For each direction between two ports, a test sets whether frames are
 // lost, late, overtaken or cut off.
 //
@@ -6,7 +6,7 @@
 //	┌──────────────┐   frames   ┌────────┐          ┌──────────────┐
 //	│ eth0 (TAP) ──┼── device ──┤ Switch ├── device ┼── eth0 (TAP) │
 //	└──────────────┘            └────────┘          └──────────────┘
-//	                  from 0 to 1: Way{Loss: 0.05, Delay: 20 ms, …}
+//	                  from 0 to 1: Link{Loss: 0.05, Delay: 20 ms, …}
 //
 // The core decides where a frame goes and when; Switch moves frames. A frame that cannot be
 // delivered at once because of a full queue is lost, as in a real switch. The switch guarantees no

@@ -32,7 +32,7 @@ func New(seed uint64) *Switch {
 	return s
 }
 
-// Plug makes a TAP device of this name in the network namespace of the calling thread and connects
+// Plug creates a TAP device of this name in the network namespace of the calling thread and connects
 // it. The switch owns the device and removes it in Close.
 func (s *Switch) Plug(name string) (port int, err error) {
 	device, err := openTAP(name)
@@ -48,7 +48,7 @@ func (s *Switch) Plug(name string) (port int, err error) {
 	return port, nil
 }
 
-// openTAP makes a TAP device in the network namespace of the calling thread.
+// openTAP creates a TAP device in the network namespace of the calling thread.
 func openTAP(name string) (*os.File, error) {
 	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -66,11 +66,11 @@ func openTAP(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// Set sets the Way of frames from one port to another. Frames in transit are not affected.
-func (s *Switch) Set(from, to int, way Way) {
+// Set sets the Link from one port to another. Frames in transit are not affected.
+func (s *Switch) Set(from, to int, link Link) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.core.set(from, to, way)
+	s.core.set(from, to, link)
 }
 
 // Close removes all devices, and returns when all readers have ended.

@@ -1,14 +1,14 @@
-// Package farm is the bookkeeping of rank 0 in the program of that name (e2e/programs/farm). It
-// records each worker's task and expected answer. Everything follows from the order in which the
-// answers arrive. So rank 0 knows the correct answers in advance. From that order alone, a test can
-// compute the whole output without any worker.
+// Package farm implements the bookkeeping of rank 0 in the program farm (e2e/programs/farm). A Book records each
+// worker's task and expected answer. Everything follows from the order in which the answers arrive. Rank 0
+// therefore knows the correct answers in advance. From that order alone, a test can compute the whole output
+// without any worker.
 //
 //	Give w ──► a task, of the order so far     answer = hash of all that w has seen
 //	Take w ◄── its answer                      order  = hash of all answers, and whose they are
 //	Tell   ──► the order, to all
 //
-// A task that is done twice, not at all or wrongly affects all later answers of its worker, and so
-// the order.
+// A task that is done twice, not at all or wrongly affects all later answers of its worker, and therefore the
+// order.
 package farm
 
 import (
@@ -60,7 +60,7 @@ func (b *Book) Want(w int) uint64 { return b.want[w] }
 // Take records that worker w has given its expected answer. It fails if w has no task.
 func (b *Book) Take(w int) error {
 	if w < 1 || w >= len(b.busy) || !b.busy[w] {
-		return fmt.Errorf("answer %d is of rank %d, which has no task", b.taken, w)
+		return fmt.Errorf("answer %d is from rank %d, which has no task", b.taken, w)
 	}
 	b.busy[w] = false
 	b.taken++

@@ -2,8 +2,9 @@ package farm
 
 import "testing"
 
-// TestAnyOtherOrderIsAnotherOutput also checks that the output ends with the last task.
-func TestAnyOtherOrderIsAnotherOutput(t *testing.T) {
+// TestOtherOrderChangesTheOutput checks that another order changes the output, and that the output ends with the
+// last task.
+func TestOtherOrderChangesTheOutput(t *testing.T) {
 	one, err := Output(3, 5, 2, []int{1, 2, 1, 1, 2})
 	if err != nil {
 		t.Fatal(err)
@@ -22,13 +23,13 @@ func TestAnyOtherOrderIsAnotherOutput(t *testing.T) {
 	}
 }
 
-func TestOrdersThatCannotBe(t *testing.T) {
+func TestImpossibleOrdersAreRefused(t *testing.T) {
 	for name, took := range map[string][]int{
-		"too few":          {1, 2, 1, 1},
-		"too many":         {1, 2, 1, 1, 2, 1},
-		"of rank 0":        {1, 2, 0, 1, 2},
-		"of no worker":     {1, 2, 3, 1, 2},
-		"of one with none": {1, 2, 1, 2, 2, 2},
+		"too few":                      {1, 2, 1, 1},
+		"too many":                     {1, 2, 1, 1, 2, 1},
+		"from rank 0":                  {1, 2, 0, 1, 2},
+		"from an unknown rank":         {1, 2, 3, 1, 2},
+		"from a worker without a task": {1, 2, 1, 2, 2, 2},
 	} {
 		if _, err := Output(3, 5, 2, took); err == nil {
 			t.Errorf("%s: no error", name)
@@ -54,8 +55,9 @@ func (w *worker) work(messages int) uint64 {
 	return w.state
 }
 
-// TestAWorkerAnswersWhatItHadSeen also tells a worker the order while it has a task.
-func TestAWorkerAnswersWhatItHadSeen(t *testing.T) {
+// TestAnswersDependOnEarlierMessages checks the answers of a worker that is also told the order while it has a
+// task.
+func TestAnswersDependOnEarlierMessages(t *testing.T) {
 	b, w := New(2, 2), &worker{}
 	task, _ := b.Give(1)
 	order := b.Tell()

@@ -1,4 +1,4 @@
-// Package igd is the UPnP port mapping service of a home router: an Internet gateway device (UPnP
+// Package igd implements the UPnP port mapping service of a home router, an Internet gateway device (UPnP
 // Forum, InternetGatewayDevice:1), as far as tests need it.
 package igd
 
@@ -64,9 +64,9 @@ const description = `<?xml version="1.0"?>
 <SCPDURL>/scpd</SCPDURL><controlURL>/control</controlURL><eventSubURL>/events</eventSubURL></service>
 </serviceList></device></deviceList></device></deviceList></device></root>`
 
-// Handler serves the device's description and its control actions. external is the router's
-// external address. add makes a mapping at the requested port or, if the mapping has no lifetime,
-// removes the one at that port. There are no permanent mappings.
+// Handler serves the device's description and its control actions. external is the router's external address.
+// add creates a mapping at the requested port or, if the mapping has no lifetime, removes the mapping at that
+// port. There are no permanent mappings.
 func Handler(external netip.Addr, add func(natpmp.Mapping) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, description) })
@@ -119,7 +119,7 @@ func act(action string, envelope io.Reader, external netip.Addr, add func(natpmp
 			return "", err
 		}
 		if a.Seconds <= 0 {
-			return "", errors.New("a permanent mapping")
+			return "", errors.New("permanent mappings are not supported")
 		}
 		client, err := netip.ParseAddr(a.Client)
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/natpmp"
 )
 
-// TestARouterDoesAsItIsTold tests the router with the library that peers use.
-func TestARouterDoesAsItIsTold(t *testing.T) {
+// TestRouterMapsPorts tests the router with the library that peers use.
+func TestRouterMapsPorts(t *testing.T) {
 	var added natpmp.Mapping
 	server := httptest.NewServer(Handler(netip.MustParseAddr("11.0.1.1"), func(m natpmp.Mapping) error {
 		added = m
@@ -53,7 +53,7 @@ func TestARouterDoesAsItIsTold(t *testing.T) {
 		t.Errorf("removed %v, %v; want %v", added, err, gone)
 	}
 	if c.AddPortMappingCtx(t.Context(), "", 5001, "TCP", 4001, "192.168.1.2", true, "test", 0) == nil {
-		t.Error("a permanent mapping is made")
+		t.Error("a permanent mapping was accepted")
 	}
 	if _, _, err := c.GetNATRSIPStatusCtx(t.Context()); err == nil {
 		t.Error("an unknown action succeeded")

@@ -1,5 +1,4 @@
-// Package natpmp is the port mapping service of a home router: NAT-PMP (RFC 6886), as far as tests
-// need it.
+// Package natpmp implements NAT-PMP (RFC 6886), a port mapping service of home routers, as far as tests need it.
 package natpmp
 
 import (
@@ -32,8 +31,8 @@ const (
 	resources   = 4
 )
 
-// Serve answers requests on conn until it is closed. external is the router's external address; add
-// makes a mapping at the requested port.
+// Serve answers requests on conn until conn is closed. external is the router's external address, and add
+// creates a mapping at the requested port.
 func Serve(conn net.PacketConn, external netip.Addr, add func(Mapping) error) {
 	request := make([]byte, 64)
 	for {

@@ -17,7 +17,7 @@ type Ending struct {
 	Severed  bool  // the submitter was cut off from all peers for a long time
 	Outvoted bool  // the majority of the voters on views may have been lost
 
-	Liar string // the name that p2prun uses for the lying peer; empty if no peer lies
+	Liar string // the name that p2prun uses for the lying peer, or empty if no peer lies
 
 	Resumed bool // p2prun or the peer that held its job was killed, and the job resumed
 	Kept    bool // before that, p2prun reported that the job can be resumed
@@ -30,11 +30,11 @@ type Verdict string
 // Allowed verdicts.
 const (
 	RightAnswer   Verdict = "right answer"
-	RankLost      Verdict = "a rank lost, and said so"
+	RankLost      Verdict = "a rank lost, and reported"
 	LiarNamed     Verdict = "replicas diverged, and the liar is named" // V4
-	CutOff        Verdict = "submitter cut off, and said so"
-	NoMajority    Verdict = "no majority, and said so"
-	KilledEarly   Verdict = "submitter killed before the job could be gone on with"
+	CutOff        Verdict = "submitter cut off, and reported"
+	NoMajority    Verdict = "no majority, and reported"
+	KilledEarly   Verdict = "submitter killed before the job could be resumed"
 	KilledTooLate Verdict = "submitter killed when the job was over"
 )
 
@@ -83,7 +83,7 @@ func (e Ending) Judge() Verdict {
 		return WrongStatus
 	case slices.ContainsFunc(e.Exposed, e.saysLost):
 		return RankLost
-	case e.Severed && e.saysParted():
+	case e.Severed && e.saysCutOff():
 		return CutOff
 	case e.Outvoted && strings.Contains(e.Said, noMajority):
 		return NoMajority
@@ -91,7 +91,7 @@ func (e Ending) Judge() Verdict {
 	return WrongStatus
 }
 
-// Watched reports whether the fate of the job's processes is evidence about V3. Where the majority
+// Watched reports whether the failures of the job's processes are evidence about V3. Where the majority
 // may have been lost, the other peers may fail processes that they cannot reach. When a job ended
 // because its submitter was cut off or killed, each peer has ended its own processes.
 func (e Ending) Watched() bool {
@@ -101,7 +101,7 @@ func (e Ending) Watched() bool {
 // gone reports whether an attempt to resume the job failed because there was nothing to resume.
 func (e Ending) gone() bool {
 	why := map[int][]string{
-		usage:  {"no resumable job", "it is about to end", "no such job is kept"},
+		usage:  {"no resumable job", "the job is about to end", "no such job is kept"},
 		noPeer: {"ended before the job did"},
 		lost:   {"nothing of job"},
 	}
@@ -114,10 +114,10 @@ func (e Ending) saysLost(rank int) bool {
 
 const noMajority = "cut off from the majority of the job's peers"
 
-// saysParted reports whether p2prun's messages show that the submitter was cut off from all peers.
-// It can notice that in one of three ways. It hears of no majority, or of a majority that has some
-// peers but not all ranks left, or the job has ended and its files cannot be collected.
-func (e Ending) saysParted() bool {
+// saysCutOff reports whether p2prun's messages show that the submitter was cut off from all peers. p2prun can
+// notice that in one of three ways: it reaches no majority; it reaches a majority that has some peers but not
+// all ranks left; or the job has ended and its files cannot be collected.
+func (e Ending) saysCutOff() bool {
 	return slices.ContainsFunc([]string{noMajority, "lost all its replicas", "could not be collected"},
 		func(reason string) bool { return strings.Contains(e.Said, reason) })
 }
@@ -134,9 +134,8 @@ func (f Failure) String() string {
 	return fmt.Sprintf("%s at %v (%s)", f.Process, f.At.Round(time.Millisecond), f.Why)
 }
 
-// Unprovoked returns the failures that no fault explains: by then, no fault that may fail the
-// process had hit it or its machine (V3). harmed holds the time of the first such fault for each
-// process.
+// Unprovoked returns the failures that no fault explains: before them, no fault that may fail the process had
+// hit the process or its machine (V3). harmed holds the time of the first such fault for each process.
 func Unprovoked(failures []Failure, harmed map[Process]time.Duration) []Failure {
 	var all []Failure
 	for _, f := range failures {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestEndingsAreJudged(t *testing.T) {
-	wrong := errors.New("two and two are five")
+	wrong := errors.New("wrong answer")
 	const (
 		rank1   = `{"text":"rank 1 lost all its replicas: 1.0 was killed"}`
 		nothing = "nothing of job 12 is left at its peers"
@@ -22,7 +22,7 @@ func TestEndingsAreJudged(t *testing.T) {
 		"another answer":                             {Ending{Answer: wrong}, WrongAnswer},
 		"another answer, with reasons to fail":       {Ending{Answer: wrong, Exposed: []int{1}, Severed: true, Said: rank1}, WrongAnswer},
 		"a rank lost":                                {Ending{Status: 70, Exposed: []int{0, 1}, Said: rank1, Answer: wrong}, RankLost},
-		"a rank lost to nothing":                     {Ending{Status: 70, Said: rank1}, WrongStatus},
+		"a rank lost without a fault":                {Ending{Status: 70, Said: rank1}, WrongStatus},
 		"another rank lost":                          {Ending{Status: 70, Exposed: []int{0}, Said: rank1}, WrongStatus},
 		"a rank lost, not reported":                  {Ending{Status: 70, Exposed: []int{1}}, WrongStatus},
 		"cut off":                                    {Ending{Status: 70, Severed: true, Said: noMajority}, CutOff},
@@ -45,12 +45,12 @@ func TestEndingsAreJudged(t *testing.T) {
 		"resumed before it was kept":                 {Ending{Resumed: true}, RightAnswer},
 		"resumed, a rank lost":                       {Ending{Status: 70, Resumed: true, Kept: true, Exposed: []int{1}, Said: rank1}, RankLost},
 		"resumed, wrong status":                      {Ending{Status: 1, Resumed: true, Kept: true}, WrongStatus},
-		"resumed, told to wait":                      {Ending{Status: 64, Resumed: true, Said: "another process follows it"}, WrongStatus},
-		"gone on with for too long":                  {Ending{Status: 75, Resumed: true, Kept: true}, Hang},
-		"gone on with by one that does not end":      {Ending{Status: -1, Resumed: true, Kept: true}, Hang},
+		"resumed, follower exists":                   {Ending{Status: 64, Resumed: true, Said: "another process follows it"}, WrongStatus},
+		"resumed, takes too long":                    {Ending{Status: 75, Resumed: true, Kept: true}, Hang},
+		"resumed, and p2prun does not end":           {Ending{Status: -1, Resumed: true, Kept: true}, Hang},
 		"killed early, nothing is left":              {Ending{Status: 70, Resumed: true, Said: nothing}, KilledEarly},
 		"killed early, no job":                       {Ending{Status: 64, Resumed: true, Said: noJob}, KilledEarly},
-		"killed early, cancelled":                    {Ending{Status: 64, Resumed: true, Said: "job 12: it is about to end"}, KilledEarly},
+		"killed early, cancelled":                    {Ending{Status: 64, Resumed: true, Said: "job 12: the job is about to end"}, KilledEarly},
 		"resident killed early":                      {Ending{Status: 69, Resumed: true, Said: "the peer on home /a ended before the job did"}, KilledEarly},
 		"resident killed, the job was kept":          {Ending{Status: 69, Resumed: true, Kept: true, Said: "the peer on home /a ended before the job did"}, WrongStatus},
 		"resident ends by itself":                    {Ending{Status: 69, Said: "the peer on home /a ended before the job did"}, WrongStatus},
@@ -82,7 +82,7 @@ func TestOnlyWrongsAreWrong(t *testing.T) {
 	}
 }
 
-func TestFailuresCountWhereTheyMustNotBe(t *testing.T) {
+func TestWatched(t *testing.T) {
 	for _, c := range []struct {
 		ending Ending
 		want   bool

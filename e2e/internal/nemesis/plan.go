@@ -28,7 +28,7 @@ type Job struct {
 	Concentrate bool
 	Early       Early
 	Strikes     []Strike // in order of time
-	// Lie names the lie of the peer Liar during the job; empty for none.
+	// Lie names the lie of the peer Liar during the job, or empty for none.
 	Lie string
 }
 

@@ -17,7 +17,7 @@ func TestTheSameSeedGivesTheSamePlan(t *testing.T) {
 	}
 }
 
-// TestPlansAreWithinBounds also checks that every kind of fault occurs.
+// TestPlansAreWithinBounds checks that plans keep their bounds, and that every kind of fault occurs.
 func TestPlansAreWithinBounds(t *testing.T) {
 	struck, run, lied := make(map[Kind]int), make(map[string]int), make(map[string]int)
 	for number := range 300 {

@@ -132,7 +132,7 @@ func (k Kind) Single() bool {
 	return slices.Contains([]Kind{KillProcess, StopProcess, PauseProcess, KillSupervisor, StopSupervisor}, k)
 }
 
-// Wakes reports whether the targets of such a strike are stopped and later resumed, some time after
+// Wakes reports whether the targets of strikes of the kind are stopped and later resumed, some time after
 // they have been failed or when the job has ended.
 func (k Kind) Wakes() bool {
 	return slices.Contains([]Kind{StopProcess, StopSupervisor, StopPeer, Freeze}, k)
@@ -171,7 +171,7 @@ func (s Strike) String() string {
 	case s.Kind == Delay:
 		text += fmt.Sprintf(" of %v", s.By)
 	case s.Kind == Late:
-		text += fmt.Sprintf(": %.0f %% come %v later", 100*s.Much, s.By)
+		text += fmt.Sprintf(": %.0f %% arrive %v later", 100*s.Much, s.By)
 	default:
 		text += " of " + s.Victim.String()
 	}

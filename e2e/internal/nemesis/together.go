@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// wayBack bounds how long a machine may stay silent after a short fault has ended. TCP retransmits
-// lost packets after 0.2, 0.6, 1.4 and 3 s. So a machine that was unplugged for a second is heard
-// again after one and a half seconds in all. If another fault hits it in this time, or its packets
-// are lost or late, it may be silent for longer than is tolerated.
-const wayBack = 1500 * time.Millisecond
+// returnTime bounds how long a machine may stay silent after a short fault has ended. TCP retransmits lost
+// packets after 0.2, 0.6, 1.4 and 3 s. A machine that was unplugged for a second is therefore heard again after
+// one and a half seconds in all. If another fault hits the machine in this time, or its packets are lost or
+// late, the silence may be longer than is tolerated.
+const returnTime = 1500 * time.Millisecond
 
 // silences reports whether a strike of the kind makes a machine silent for as long as is tolerated.
 func (k Kind) silences() bool { return k == Blink || k == PausePeer }
@@ -22,7 +22,7 @@ func (k Kind) hampers() bool { return k.silences() || slices.Contains([]Kind{Los
 // sameMachine reports whether two strikes hit the same machine.
 func (s Strike) TooMuch(before []Strike, sameMachine func(a, b Strike) bool) (silent []Strike) {
 	for _, b := range before {
-		if s.At > b.At+b.For+wayBack {
+		if s.At > b.At+b.For+returnTime {
 			continue
 		}
 		one := sameMachine(b, s)

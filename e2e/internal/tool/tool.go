@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// A Tool is such a command, with options of type O.
+// A Tool is a command that writes tables for the documentation. Its options have the type O.
 type Tool[O any] struct {
 	Name string
 	// Parse parses the arguments; its errors are usage errors.

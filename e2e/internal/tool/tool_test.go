@@ -105,7 +105,7 @@ func TestSecondSignalEnds(t *testing.T) {
 	}
 	cmd.Wait()
 	if s := cmd.ProcessState.Sys().(syscall.WaitStatus); !s.Signaled() || s.Signal() != syscall.SIGTERM {
-		t.Errorf("it ended with %v", cmd.ProcessState)
+		t.Errorf("the tool ended with %v", cmd.ProcessState)
 	}
 }
 

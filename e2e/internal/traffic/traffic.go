@@ -1,7 +1,6 @@
-// Package traffic defines the messages in each round of the program of that name
-// (e2e/programs/traffic), and the output of the ranks. Everything follows from a seed. So every
-// rank knows the messages that should arrive, and a test can compute the output without sending
-// anything.
+// Package traffic defines the messages in each round of the program traffic (e2e/programs/traffic), and the
+// output of the ranks. Everything follows from a seed. Every rank therefore knows the messages that should
+// arrive, and a test can compute the output without sending any.
 package traffic
 
 import (

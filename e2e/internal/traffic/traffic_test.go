@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOutputIsOfAllRanks also checks the format of the lines.
+// TestOutputIsOfAllRanks checks that each rank has its lines in the output, and the format of the lines.
 func TestOutputIsOfAllRanks(t *testing.T) {
 	lines := Output(1, 20, 10, 3, 1000)
 	if len(lines) != 2*3 {

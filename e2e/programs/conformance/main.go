@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	replicated = flag.Bool("replicated", false, "each rank has several replicas: only the tests for them")
-	rounds     = flag.Int("rounds", 1, "how often to run the suite")
+	replicated = flag.Bool("replicated", false, "run only the tests for ranks with several replicas")
+	rounds     = flag.Int("rounds", 1, "run the suite `K` times")
 )
 
 func main() {

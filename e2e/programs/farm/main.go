@@ -22,8 +22,8 @@ import (
 )
 
 var (
-	tasks = flag.Int("tasks", 1000, "how many tasks")
-	every = flag.Int("every", 100, "a line at each rank every so many tasks")
+	tasks = flag.Int("tasks", 1000, "number of tasks")
+	every = flag.Int("every", 100, "print a line at each rank after every `J` tasks")
 	style = flag.String("style", "mixed", "how rank 0 receives: recv, probe, iprobe, test, waitany or mixed")
 	size  = flag.Int("size", 2, "numbers in each message, at least 2")
 	work  = flag.Duration("work", time.Millisecond, "busy time in each task")

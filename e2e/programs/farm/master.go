@@ -86,8 +86,7 @@ func (m *master) take() (worker int, err error) {
 
 var styles = []string{"recv", "probe", "iprobe", "test", "waitany"}
 
-// receive receives an answer into the buffer of its worker, in one of the ways that depend on
-// timing.
+// receive receives an answer into the buffer of its worker, with a call whose outcome depends on timing.
 func (m *master) receive() (worker int, err error) {
 	how := *style
 	if how == "mixed" {

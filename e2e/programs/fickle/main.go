@@ -1,4 +1,4 @@
-// Fickle is a program that is not repeatable, as replication requires. At some step, rank 0 sends a
+// Fickle is a program that is not repeatable, although replication requires that. At some step, rank 0 sends a
 // value around the ring that differs between its replicas.
 //
 //	fickle [-steps K] [-at STEP] none|clock|environment|corrupt=REPLICA|last|self|print|write
@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	steps = flag.Int("steps", 40, "how many steps")
-	odd   = flag.Int("at", 0, "which of them is the odd one")
+	steps = flag.Int("steps", 40, "number of steps")
+	odd   = flag.Int("at", 0, "`STEP` at which the value differs")
 )
 
 func main() {
@@ -126,7 +126,7 @@ func spoil(value []byte, how string, replica int) error {
 			value[5] ^= 1
 		}
 	default:
-		return fmt.Errorf("unknown way %q", how)
+		return fmt.Errorf("unknown difference %q", how)
 	}
 	return nil
 }

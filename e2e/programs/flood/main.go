@@ -18,7 +18,7 @@ import (
 
 var (
 	mib   = flag.Int("mib", 512, "MiB to send")
-	quiet = flag.Duration("quiet", 3*time.Second, "for how long rank 1 does not receive")
+	quiet = flag.Duration("quiet", 3*time.Second, "time during which rank 1 does not receive")
 )
 
 const (
@@ -81,7 +81,7 @@ func receive(world *mpj.World, messages int) error {
 			return err
 		}
 		if buf[0] != int64(i) {
-			return fmt.Errorf("message %d came in place of %d", buf[0], i)
+			return fmt.Errorf("got message %d, want %d", buf[0], i)
 		}
 		sum += buf[words-1]
 	}

@@ -119,10 +119,9 @@ func nameless(n int, size int64) (*os.File, error) {
 	return f, errors.Join(os.Remove(f.Name()), f.Truncate(size))
 }
 
-// swapFolders repeatedly exchanges unreadable directories with links to a file of the owner's,
-// while the peer checks the directories' permissions for disk accounting. It writes files to
-// provoke that accounting. It prints how often the peer has given itself permission to read a
-// directory, which root does not need.
+// swapFolders repeatedly exchanges unreadable directories with links to one of the owner's files, while the peer
+// checks the directories' permissions for disk accounting. It writes files to provoke that accounting. It prints
+// how often the peer has given itself permission to read a directory, which root does not need.
 func swapFolders(world *mpj.World) error {
 	exchanges, opened := 0, 0
 	begun := time.Now()
@@ -135,7 +134,7 @@ func swapFolders(world *mpj.World) error {
 			return err
 		}
 		exchanges, opened = exchanges+n, opened+m
-		fmt.Printf("swap: %d exchanges, %d folders were looked into\n", exchanges, opened)
+		fmt.Printf("swap: %d exchanges, %d folders were inspected\n", exchanges, opened)
 		if err := os.Remove("room"); err != nil {
 			return err
 		}
@@ -143,7 +142,7 @@ func swapFolders(world *mpj.World) error {
 	return world.Finalize()
 }
 
-// swapOnce makes directories and links, exchanges them for a while, and removes them.
+// swapOnce creates directories and links, exchanges them for a while, and removes them.
 func swapOnce() (exchanges, opened int, err error) {
 	const pairs = 100
 	for n := range pairs {
@@ -257,7 +256,7 @@ func daemon(world *mpj.World) error {
 	return world.Finalize()
 }
 
-// late leaves such a grandchild after it has finalized.
+// late leaves such a grandchild after finalizing.
 func late(world *mpj.World) error {
 	if err := world.Finalize(); err != nil {
 		return err
@@ -279,7 +278,7 @@ func leaveGhost() error {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return fmt.Errorf("no ghost has come")
+	return fmt.Errorf("the ghost did not start")
 }
 
 // ghost ignores signals, and writes outside the scratch directory long after the program has ended.
@@ -289,15 +288,15 @@ func ghost() {
 		return
 	}
 	time.Sleep(500 * time.Millisecond)
-	plantForGood()
+	plantPermanently()
 	time.Sleep(time.Hour)
 }
 
 // ignoreSignals ignores all signals that can be ignored.
 func ignoreSignals() { ossignal.Ignore() }
 
-// plantForGood writes a file wherever it can, and leaves it there.
-func plantForGood() {
+// plantPermanently writes a file wherever it can, and leaves it there.
+func plantPermanently() {
 	for _, dir := range []string{*home, *outside} {
 		os.WriteFile(filepath.Join(dir, planted), nil, 0o666)
 	}

@@ -1,9 +1,8 @@
-// Hostile is a program that attacks its machine. It tries to escape from its sandbox in the ways of
-// one group, or to exhaust one resource. For each attempt it prints a line: that the attempt was
-// stopped, and why; or what it got; or that the attempt could not be made. A bomb prints how far it
-// came. Hostile changes nothing outside its sandbox, since it also runs where nothing stops it. It
-// opens files without writing to them, does not signal the processes that it could signal, and
-// mounts nothing real.
+// Hostile is a program that attacks its machine. It tries to escape from its sandbox by the methods of one group,
+// or to exhaust one resource. For each attempt it prints a line: that the attempt was stopped, and why; what the
+// attempt got; or that the attempt could not be made. A bomb prints how far it got. Hostile changes nothing
+// outside its sandbox, since it also runs where nothing stops it. It opens files without writing to them, does
+// not signal the processes that it could signal, and mounts no real file system.
 //
 //	hostile -home DIR -outside DIR -peer PID -victim PID -folder DIR -listener ADDR files|network|processes|kernel
 //	hostile -only ATTEMPT -home DIR ... files|network|processes|kernel

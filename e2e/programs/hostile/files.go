@@ -129,7 +129,7 @@ func private(dir string) (string, error) {
 	if err := os.WriteFile(path, []byte("planted"), 0o666); err != nil {
 		return "", err
 	}
-	return "", errors.New("written, where nobody else should find it")
+	return "", errors.New("written into a directory that should be private")
 }
 
 func openToWrite(path string) (string, error) {
@@ -140,7 +140,7 @@ func openToWrite(path string) (string, error) {
 	return path, err
 }
 
-// overwriteSelf truncates the program to its present length. While the program runs, the system
+// overwriteSelf truncates the program to its current length. While the program runs, the system
 // refuses that with ETXTBSY even to a process with permission, so that error counts as success.
 func overwriteSelf() (string, error) {
 	info, err := os.Stat(self())

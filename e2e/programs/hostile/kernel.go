@@ -52,9 +52,9 @@ var kernel = map[string]attempt{
 	"a new session with the keys": call("keyctl", raw(unix.SYS_KEYCTL, 1, 0)),
 }
 
-// mount is a mount call with invalid arguments. A process with permission gets an error too, but a
-// different one: no such file system, no such directory, or no mount. So the attempt is harmless on
-// a machine without a sandbox.
+// mount is a mount call with invalid arguments. A process with permission gets an error too, but a different
+// one: no such file system, no such directory, or no mount. The attempt is therefore harmless on a machine
+// without a sandbox.
 func mount(name string, f func() error) attempt {
 	return func() (string, error) {
 		err := f()
@@ -73,7 +73,7 @@ func becomeRoot() (string, error) {
 		return "", fmt.Errorf("%w: %w: %s", errUntried, err, said)
 	}
 	if said != "0" {
-		return "", fmt.Errorf("it is user %s", said)
+		return "", fmt.Errorf("the program runs as user %s", said)
 	}
 	return "user 0", nil
 }
@@ -136,7 +136,7 @@ func lockMemory() (string, error) {
 	return "8 MiB", unix.Mlock(b)
 }
 
-// segment makes a System V shared memory segment, which would outlive the process.
+// segment creates a System V shared memory segment, which would outlive the process.
 func segment() error {
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
 	if err == nil {
@@ -145,7 +145,7 @@ func segment() error {
 	return err
 }
 
-// queue makes a POSIX message queue, which would outlive the process.
+// queue creates a POSIX message queue, which would outlive the process.
 func queue() (string, error) {
 	name := append([]byte(planted), 0)
 	defer raw(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(&name[0])))()

@@ -28,16 +28,16 @@ var (
 	peer     = flag.Int("peer", 0, "process ID of the peer")
 	victim   = flag.Int("victim", 0, "process ID of a neighbour")
 	folder   = flag.String("folder", "/nonexistent", "the neighbour's folder")
-	listener = flag.String("listener", "127.0.0.1:1", "where somebody listens with TCP")
-	abstract = flag.String("abstract", "", "an abstract socket on which somebody listens")
-	setuid   = flag.String("setuid", "", "a copy of id(1) that is root's and gives its rights; none if empty")
+	listener = flag.String("listener", "127.0.0.1:1", "address of a TCP listener")
+	abstract = flag.String("abstract", "", "name of an abstract socket with a listener")
+	setuid   = flag.String("setuid", "", "a setuid copy of id(1) that root owns; none if empty")
 	only     = flag.String("only", "", "the one attempt that this child makes")
 )
 
 // An attempt returns what it got, or an error that states why it got nothing.
 type attempt func() (got string, err error)
 
-// errUntried is the error of an attempt that could not be made, and so proves nothing.
+// errUntried is the error of an attempt that could not be made and therefore proves nothing.
 var errUntried = errors.New("not tried")
 
 // ownChild is not an attempt: it checks that children can work.
@@ -104,7 +104,7 @@ func run(word string) error {
 	}
 	group, ok := groups[word]
 	if !ok {
-		return fmt.Errorf("no attack %q", word)
+		return fmt.Errorf("unknown attack %q", word)
 	}
 	if *setuid == "" {
 		delete(kernel, bySetuid)
@@ -128,7 +128,7 @@ func alone(group map[string]attempt) error {
 	}
 	try, ok := group[*only]
 	if !ok {
-		return fmt.Errorf("no attempt %q", *only)
+		return fmt.Errorf("unknown attempt %q", *only)
 	}
 	report(*only, try)
 	return nil

@@ -8,6 +8,6 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "hostile: knows only how to attack Linux")
+	fmt.Fprintln(os.Stderr, "hostile: runs only on Linux")
 	os.Exit(64)
 }

@@ -117,7 +117,7 @@ func enter(path string, kind int, pid *int) attempt {
 	}
 }
 
-// setPriority sets the peer's priority to its present value.
+// setPriority sets the peer's priority to its current value.
 func setPriority() (string, error) {
 	now, err := unix.Getpriority(unix.PRIO_PROCESS, *peer) // 20 is the default, 1 the lowest
 	if err != nil {

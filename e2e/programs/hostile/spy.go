@@ -132,7 +132,7 @@ func readByFile(pid int) ([]byte, error) {
 func seize(pids iter.Seq[int]) (string, error) {
 	const seize = 0x4206
 	if err := raw(unix.SYS_PTRACE, seize, 1<<30, 0, 0)(); !errors.Is(err, unix.ESRCH) {
-		return "", fmt.Errorf("not even nobody: %w", err)
+		return "", fmt.Errorf("the call fails even for a process that does not exist: %w", err)
 	}
 	why := errNothing
 	for pid := range pids {

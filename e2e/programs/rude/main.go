@@ -109,7 +109,6 @@ func binary(arg string) error {
 	return err
 }
 
-// closeStdout closes standard output.
 func closeStdout(string) error { return os.Stdout.Close() }
 
 // orphans=K leaves K children that hold the pipes, each in its own session.
@@ -204,7 +203,7 @@ func small(arg string) error {
 			return err
 		}
 		if in[0] != int64(i) {
-			return fmt.Errorf("message %d came for %d", in[0], i)
+			return fmt.Errorf("got message %d, want %d", in[0], i)
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ const (
 	offsetFirst  = 16 // first argument, lower half
 )
 
-// listen installs a filter for this thread, and for the program that it becomes. When it asks for
-// the time of day, the kernel asks the process that reads the returned descriptor.
+// listen installs a filter for this thread, and for the program that it becomes. When the program asks for the
+// time of day, the kernel asks the process that reads the returned descriptor.
 func listen() (int, error) {
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: offsetNumber},

@@ -12,7 +12,7 @@
 //	stepped, becomes PROGRAM by exec            its child
 //	  seccomp filter: clock_gettime(REALTIME) ──► listener: writes the time into the
 //	  of the system is asked of the listener      program's memory
-//	  stopped at exec ───────────────────────────► takes the vDSO away, with which a
+//	  stopped at exec ───────────────────────────► removes the vDSO, with which a
 //	                                              program reads the clock by itself
 //
 // Programs that PROGRAM starts have a vDSO again, and so get the right time, unless they make the
@@ -31,7 +31,7 @@ import (
 )
 
 // The thread that installs the filter and is traced must also execute the program and be the parent
-// of the child. So it must be the process's first thread.
+// of the child. It must therefore be the process's first thread.
 func init() { runtime.LockOSThread() }
 
 const serving = "-serve"
@@ -90,7 +90,7 @@ func attach(file string) error {
 	}
 	theirs.Close() // so that the read below ends if the child ends
 	if n, err := unix.Read(ends[0], make([]byte, 1)); n != 1 || err != nil {
-		return fmt.Errorf("the child is not there: %w", err)
+		return fmt.Errorf("the child did not start: %w", err)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func hideVDSO(program int) error {
 		signal := 0
 		switch {
 		case !status.Stopped():
-			return fmt.Errorf("it has ended with %v", status)
+			return fmt.Errorf("the program has ended with %v", status)
 		case status.TrapCause() == unix.PTRACE_EVENT_EXEC:
 			err := hide(program)
 			if e := unix.PtraceDetach(program); err == nil {

@@ -17,18 +17,18 @@ import (
 )
 
 var (
-	steps  = flag.Int("steps", 100, "how many steps")
-	last   = flag.Duration("for", 0, "as many steps as rank 0 begins within that time")
-	every  = flag.Int("every", 10, "a line every so many steps")
+	steps  = flag.Int("steps", 100, "number of steps")
+	last   = flag.Duration("for", 0, "run the steps that rank 0 begins within this `DURATION`")
+	every  = flag.Int("every", 10, "print a line after every `J` steps")
 	work   = flag.Duration("work", 5*time.Millisecond, "busy time in each step")
 	pause  = flag.Duration("pause", 0, "idle time in each step")
 	pacer  = flag.Bool("pacer", false, "only rank 0 has idle time; the others wait for its messages")
 	exit   = flag.Int("exit", 0, "rank 0 exits with this status half-way")
 	abort  = flag.Int("abort", 0, "rank 0 aborts with this status half-way")
 	panics = flag.Bool("panic", false, "rank 0 panics half-way")
-	stuck  = flag.Bool("stuck", false, "rank 0 waits half-way for a message that nobody sends")
-	save   = flag.Int("save", 0, "a checkpoint every so many steps")
-	size   = flag.Int("state", 0, "MiB that each rank carries along, and writes into its checkpoints")
+	stuck  = flag.Bool("stuck", false, "rank 0 waits half-way for a message that no rank sends")
+	save   = flag.Int("save", 0, "make a checkpoint after every `J` steps")
+	size   = flag.Int("state", 0, "size of each rank's additional state, in MiB")
 	write  = flag.String("write", "", "every rank writes a file of this name")
 )
 
@@ -54,7 +54,7 @@ func run() error {
 			}
 		}
 		step := int(s.step)
-		more, err := goOn(world, step, began)
+		more, err := hasNextStep(world, step, began)
 		if err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
@@ -94,8 +94,8 @@ func run() error {
 	return world.Finalize()
 }
 
-// goOn reports whether there is another step; the result is the same at all ranks.
-func goOn(world *mpj.World, step int, began float64) (bool, error) {
+// hasNextStep reports whether there is another step; the result is the same at all ranks.
+func hasNextStep(world *mpj.World, step int, began float64) (bool, error) {
 	if *last == 0 {
 		return step < *steps, nil
 	}

@@ -19,9 +19,9 @@ import (
 )
 
 var (
-	rounds = flag.Int("rounds", 100, "how many rounds")
-	every  = flag.Int("every", 10, "a line at each rank every so many rounds")
-	seed   = flag.Uint64("seed", 1, "of all that is random")
+	rounds = flag.Int("rounds", 100, "number of rounds")
+	every  = flag.Int("every", 10, "print a line at each rank after every `J` rounds")
+	seed   = flag.Uint64("seed", 1, "`SEED` of all random choices")
 	most   = flag.Int("most", 1<<16, "bytes of the longest message")
 	pause  = flag.Duration("pause", 0, "idle time in each round")
 )
@@ -85,7 +85,7 @@ func exchange(c *mpj.Comm, messages []traffic.Message, sum uint64) (uint64, erro
 	}
 	for i, payload := range got {
 		if !bytes.Equal(payload, wanted[i]) {
-			return sum, fmt.Errorf("message %d to rank %d is not what was sent", i, c.Rank())
+			return sum, fmt.Errorf("message %d to rank %d is damaged", i, c.Rank())
 		}
 		sum = traffic.Mix(sum, payload)
 	}

@@ -26,7 +26,7 @@ import (
 // the package when it builds the liar. The functions send and tick of a job, and the sending of
 // output, begin with calls of these functions.
 
-// lie returns the present lie of this peer: the content of the file that LIE names.
+// lie returns the current lie of this peer: the content of the file that LIE names.
 func lie() string {
 	b, _ := os.ReadFile(os.Getenv("LIE"))
 	return string(b)
@@ -97,7 +97,7 @@ func (j *job) endEarly() {
 	}
 }
 
-// endedEarly holds the jobs for which endEarly has reported that.
+// endedEarly holds the jobs for which endEarly has reported the end.
 var endedEarly sync.Map
 
 // lieAtTick is called every second.
@@ -128,7 +128,7 @@ func (j *job) lieAtTick() {
 	}
 	if lie() == "takes over the views" {
 		for _, p := range append(slices.Collect(maps.Values(j.members.peerOf)), j.submitter) {
-			j.running.Go(func() { j.usurp(p) }) // ends within a few seconds
+			j.running.Go(func() { j.claimLeadership(p) }) // ends within a few seconds
 		}
 	}
 	if lie() == "accuses all peers" {
@@ -138,9 +138,9 @@ func (j *job) lieAtTick() {
 	}
 }
 
-// usurp tells a peer that this one leads the view group and has committed an entry, under all numbers that the
-// two may have.
-func (j *job) usurp(p p2ppeer.ID) {
+// claimLeadership tells a peer that this one leads the view group and has committed an entry, under all numbers
+// that the two may have.
+func (j *job) claimLeadership(p p2ppeer.ID) {
 	hello := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), j.spec.ID)
 	for from := range uint64(8) {
 		ctx, cancel := context.WithTimeout(j.ctx, time.Second)

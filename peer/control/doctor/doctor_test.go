@@ -25,12 +25,12 @@ func fit() Facts {
 		Machine: Machine{
 			PortMapping: "UPnP", Outside: netip.MustParseAddr("11.0.1.1"), DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
 			OpenFiles: leastFiles, Processes: machine.Unlimited, Memory: 8 << 30,
-			Walls: walled(),
+			Sandbox: sandboxed(),
 		},
 	}
 }
 
-func walled() (w launch.Sandbox) {
+func sandboxed() (w launch.Sandbox) {
 	w.Namespaces, w.Landlock, w.Seccomp, w.LandlockVersion = true, true, true, 7
 	return w
 }
@@ -53,9 +53,9 @@ func TestDiagnose(t *testing.T) {
 		do     string // and this advice
 	}{
 		"confined":                  {func(*Facts) {}, "confinement", Well, "no access to the files, network and processes", ""},
-		"confined without Landlock": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
+		"confined without Landlock": {machine(func(m *Machine) { m.Sandbox.Landlock, m.Sandbox.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
 		"files open": {machine(func(m *Machine) {
-			m.Walls = launch.Sandbox{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
+			m.Sandbox = launch.Sandbox{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
 		}), "confinement: file system", Warning, "no namespaces", "--require-confinement"},
 		"a peer runs":          {func(*Facts) {}, "peer", Well, "announces 2 addresses, connected to 3 peers", ""},
 		"one of each":          {network(func(s *Network) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, connected to 1 peer", ""},
@@ -81,35 +81,35 @@ func TestDiagnose(t *testing.T) {
 		"no translation": {network(func(s *Network) {
 			s.NAT, s.Reachability, s.Relayed = map[string]string{"tcp": node.NoNAT}, node.Private, true
 		}), "NAT", Well, "own public address", ""},
-		"clock right":          {func(*Facts) {}, "clock", Well, "2 peers", ""},
-		"clock ahead":          {network(func(s *Network) { s.Ahead = []time.Duration{0, time.Minute, time.Minute} }), "clock", Warning, "1m0s ahead of the median of 3 peers", "NTP"},
-		"clock behind":         {network(func(s *Network) { s.Ahead = []time.Duration{-time.Minute} }), "clock", Warning, "1m0s behind the median of 1 peer", "NTP"},
-		"one clock is wrong":   {network(func(s *Network) { s.Ahead[0], s.Doubted = 0, 1 }), "clock", Well, "2 peers", ""},
-		"clock far off":        {network(func(s *Network) { s.Ahead, s.Doubted = nil, 2 }), "clock", Failing, "2 of 2 peers", "NTP"},
-		"no clock to compare":  {network(func(s *Network) { s.Ahead = nil }), "clock", Unknown, "no peer has answered", "again"},
-		"ports are mapped":     {func(*Facts) {}, "port mapping", Well, "maps ports (UPnP) at 11.0.1.1", ""},
-		"none is, and no need": {machine(func(m *Machine) { m.PortMapping = "" }), "port mapping", Well, "no router", ""},
-		"none is": {func(s *Facts) {
+		"clock right":            {func(*Facts) {}, "clock", Well, "2 peers", ""},
+		"clock ahead":            {network(func(s *Network) { s.Ahead = []time.Duration{0, time.Minute, time.Minute} }), "clock", Warning, "1m0s ahead of the median of 3 peers", "NTP"},
+		"clock behind":           {network(func(s *Network) { s.Ahead = []time.Duration{-time.Minute} }), "clock", Warning, "1m0s behind the median of 1 peer", "NTP"},
+		"one clock is wrong":     {network(func(s *Network) { s.Ahead[0], s.Doubted = 0, 1 }), "clock", Well, "2 peers", ""},
+		"clock far off":          {network(func(s *Network) { s.Ahead, s.Doubted = nil, 2 }), "clock", Failing, "2 of 2 peers", "NTP"},
+		"no clock to compare":    {network(func(s *Network) { s.Ahead = nil }), "clock", Unknown, "no peer has answered", "again"},
+		"ports are mapped":       {func(*Facts) {}, "port mapping", Well, "maps ports (UPnP) at 11.0.1.1", ""},
+		"no mapping, not needed": {machine(func(m *Machine) { m.PortMapping = "" }), "port mapping", Well, "no router", ""},
+		"no mapping": {func(s *Facts) {
 			s.Machine.PortMapping, s.Network.Reachability, s.Network.Relayed = "", node.Private, true
 		}, "port mapping", Warning, "no router", "enable UPnP"},
-		"router behind one": {func(s *Facts) {
+		"router behind another": {func(s *Facts) {
 			s.Machine.Outside, s.Network.Reachability, s.Network.Relayed = netip.MustParseAddr("100.64.3.1"), node.Private, true
 		}, "port mapping", Warning, "100.64.3.1", "provider"},
-		"router at a lab's": {machine(func(m *Machine) { m.Outside = netip.MustParseAddr("10.0.0.7") }), "port mapping", Well, "at 10.0.0.7", ""},
-		"disk":              {func(*Facts) {}, "disk", Well, "100 GiB free in the file system of the home; the cache may grow by 9.0 GiB", ""},
-		"disk may fill":     {machine(func(m *Machine) { m.DiskFree = 9 << 30 }), "disk", Warning, "9.0 GiB free", "--cache-limit"},
-		"disk, cache full":  {machine(func(m *Machine) { m.DiskFree, m.CacheUsed = 1<<30, 11<<30 }), "disk", Well, "grow by 0 B", ""},
-		"disk full":         {machine(func(m *Machine) { m.DiskFree = 0 }), "disk", Failing, "0 B free", "cache clear"},
-		"disk unknown":      {machine(func(m *Machine) { m.DiskFree = -1 }), "disk", Unknown, "cannot be determined", "--home"},
-		"files":             {func(*Facts) {}, "open files", Well, "at most 4096", ""},
-		"few files":         {machine(func(m *Machine) { m.OpenFiles = leastFiles - 1 }), "open files", Warning, "at most 4095, which is less than 4096", "ulimit -n"},
-		"files unknown":     {machine(func(m *Machine) { m.OpenFiles = 0 }), "open files", Unknown, "cannot be determined", "less than 4096"},
-		"processes":         {func(*Facts) {}, "processes", Well, "no limit", ""},
-		"few processes":     {machine(func(m *Machine) { m.Processes = 10 }), "processes", Warning, "at most 10", "TasksMax"},
-		"memory":            {func(*Facts) {}, "memory", Well, "8.0 GiB", ""},
-		"little memory":     {machine(func(m *Machine) { m.Memory = 256 << 20 }), "memory", Warning, "256 MiB, which is less than 512 MiB", "--slots"},
-		"kernel":            {func(*Facts) {}, "kernel", Well, "can share memory", ""},
-		"no shared memory":  {machine(func(m *Machine) { m.Unshared = "not implemented" }), "kernel", Warning, "cannot share memory: not implemented", "Linux"},
+		"router behind a lab's router": {machine(func(m *Machine) { m.Outside = netip.MustParseAddr("10.0.0.7") }), "port mapping", Well, "at 10.0.0.7", ""},
+		"disk":                         {func(*Facts) {}, "disk", Well, "100 GiB free in the file system of the home; the cache may grow by 9.0 GiB", ""},
+		"disk may fill":                {machine(func(m *Machine) { m.DiskFree = 9 << 30 }), "disk", Warning, "9.0 GiB free", "--cache-limit"},
+		"disk, cache full":             {machine(func(m *Machine) { m.DiskFree, m.CacheUsed = 1<<30, 11<<30 }), "disk", Well, "grow by 0 B", ""},
+		"disk full":                    {machine(func(m *Machine) { m.DiskFree = 0 }), "disk", Failing, "0 B free", "cache clear"},
+		"disk unknown":                 {machine(func(m *Machine) { m.DiskFree = -1 }), "disk", Unknown, "cannot be determined", "--home"},
+		"files":                        {func(*Facts) {}, "open files", Well, "at most 4096", ""},
+		"few files":                    {machine(func(m *Machine) { m.OpenFiles = leastFiles - 1 }), "open files", Warning, "at most 4095, which is less than 4096", "ulimit -n"},
+		"files unknown":                {machine(func(m *Machine) { m.OpenFiles = 0 }), "open files", Unknown, "cannot be determined", "less than 4096"},
+		"processes":                    {func(*Facts) {}, "processes", Well, "no limit", ""},
+		"few processes":                {machine(func(m *Machine) { m.Processes = 10 }), "processes", Warning, "at most 10", "TasksMax"},
+		"memory":                       {func(*Facts) {}, "memory", Well, "8.0 GiB", ""},
+		"little memory":                {machine(func(m *Machine) { m.Memory = 256 << 20 }), "memory", Warning, "256 MiB, which is less than 512 MiB", "--slots"},
+		"kernel":                       {func(*Facts) {}, "kernel", Well, "can share memory", ""},
+		"no shared memory":             {machine(func(m *Machine) { m.Unshared = "not implemented" }), "kernel", Warning, "cannot share memory: not implemented", "Linux"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -125,12 +125,12 @@ func TestDiagnose(t *testing.T) {
 						t.Errorf("advice for %s: %q", f.Level, f.Do)
 					}
 					if f.Level != Well && name != "home unusable" && Worst(all) != f.Level {
-						t.Errorf("got %s as the worst of it all", Worst(all))
+						t.Errorf("got %s as the worst level", Worst(all))
 					}
 					return
 				}
 			}
-			t.Errorf("nothing of %s in %+v", test.about, all)
+			t.Errorf("no finding about %s in %+v", test.about, all)
 		})
 	}
 }
@@ -152,7 +152,7 @@ func TestWorst(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	if got := Worst(Diagnose(fit())); got != Well {
-		t.Errorf("got %s of a machine that is fit", got)
+		t.Errorf("got %s for a machine without problems", got)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestCanListen(t *testing.T) {
 	tests := map[string]struct {
 		listen []ma.Multiaddr
 		data   string
-		wrong  string // the error contains this text; empty if there is no error
+		wrong  string // the error contains this text, or empty if there is no error
 	}{
 		"a free port":       {[]ma.Multiaddr{here}, "", ""},
 		"one of two":        {[]ma.Multiaddr{here, foreign}, "", ""},
@@ -183,14 +183,14 @@ func TestCanListen(t *testing.T) {
 func TestLimitsThatAreNotEnforced(t *testing.T) {
 	var g status.Granted
 	if got := checkGranted(nil); got != nil {
-		t.Errorf("where no peer runs: %v", got)
+		t.Errorf("without a peer: %v", got)
 	}
 	if got := checkGranted(&g); len(got) != 1 || got[0].Level != Well {
-		t.Errorf("where all hold: %v", got)
+		t.Errorf("with all limits enforced: %v", got)
 	}
-	g.Unheld = []launch.Unenforced{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
+	g.Unenforced = []launch.Unenforced{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
 	got := checkGranted(&g)
 	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
-		t.Errorf("where one does not: %v", got)
+		t.Errorf("with one limit not enforced: %v", got)
 	}
 }

@@ -109,7 +109,7 @@ func findRouter(ctx context.Context) portmap.Router {
 
 // CanListen returns the reason why a peer could not listen on the given addresses, or nil. One usable
 // address is enough, such as on a machine without IPv6, but no address may be in use by another process.
-// data is the host:port for messages between processes; empty means none.
+// data is the host:port for messages between processes, or empty if there is none.
 func CanListen(listen []ma.Multiaddr, data string) error {
 	err := node.PortsFree(listen)
 	if err != nil {

@@ -23,7 +23,7 @@ type Finding struct {
 	About string `json:"about"`
 	Level Level  `json:"level"`
 	Found string `json:"found"`
-	Do    string `json:"do,omitempty"` // what the owner can do; empty if Level is Well
+	Do    string `json:"do,omitempty"` // what the owner can do, or empty if Level is Well
 }
 
 func well(about, format string, args ...any) Finding {
@@ -53,7 +53,7 @@ func Diagnose(s Facts) []Finding {
 	if s.Home != "" { // without a home, no sandbox was tested
 		return out
 	}
-	return append(out, checkSandbox(m.Walls)...)
+	return append(out, checkSandbox(m.Sandbox)...)
 }
 
 // checkPeer reports that a peer runs, or why none can.

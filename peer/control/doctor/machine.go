@@ -51,7 +51,8 @@ func checkMemory(m Machine) Finding {
 	return checkLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or set --slots to 1")
 }
 
-// checkLimit judges a limit of the process. A value of 0 is not known; machine.Unlimited means no limit.
+// checkLimit judges a limit of the process. The value 0 stands for an unknown limit, and machine.Unlimited for
+// no limit.
 func checkLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
 	switch {
 	case has == 0:
@@ -79,7 +80,7 @@ func checkGranted(g *status.Granted) (out []Finding) {
 		return nil
 	}
 	const do = "allow p2pboot to create control groups, see docs/security.md: start it with systemd-run --user --scope -p Delegate=yes, or as root"
-	for _, u := range g.Unheld {
+	for _, u := range g.Unenforced {
 		out = append(out, Finding{"limit of " + string(u.Limit), Warning, fmt.Sprintf("not enforced: %s; instead, %s", u.Why, u.Instead), do})
 	}
 	if len(out) == 0 {
@@ -102,7 +103,7 @@ func checkSandbox(w launch.Sandbox) (out []Finding) {
 	const do = "allow p2pboot to create user namespaces, see docs/security.md; " +
 		"until then native programs of strangers are refused, unless --require-confinement=false"
 	for _, gap := range w.Gaps() {
-		out = append(out, Finding{"confinement: " + string(gap.Resource), Warning, "native programs have access to it: " + gap.Why, do})
+		out = append(out, Finding{"confinement: " + string(gap.Resource), Warning, "not protected from native programs: " + gap.Why, do})
 	}
 	if len(out) > 0 {
 		return out

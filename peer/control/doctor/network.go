@@ -45,19 +45,19 @@ func checkReachability(p Network, m Machine) Finding {
 	case p.Reachability == node.Public:
 		return well(about, "other peers can connect to this machine directly")
 	case p.Reachability == node.Private && p.Relayed:
-		return Finding{about, Warning, "other peers reach this machine only through a relay or by hole punching; " + p.ways(), direct}
+		return Finding{about, Warning, "other peers reach this machine only through a relay or by hole punching; " + p.paths(), direct}
 	case p.Reachability == node.Private:
-		return Finding{about, Failing, "no other peer can reach this machine; " + p.ways(),
+		return Finding{about, Failing, "no other peer can reach this machine; " + p.paths(),
 			forward + ", or set --supernode to a reachable peer, which relays connections"}
 	case p.Indirect > 0:
-		return Finding{about, Warning, "unknown, and some peers are reached only through a relay; " + p.ways(), direct}
+		return Finding{about, Warning, "unknown, and some peers are reached only through a relay; " + p.paths(), direct}
 	}
-	return Finding{about, Unknown, "unknown: no peer outside this network has tested it yet; " + p.ways(),
+	return Finding{about, Unknown, "unknown: no peer outside this network has tested it yet; " + p.paths(),
 		"set --supernode to a peer outside this network, and run p2pboot doctor again after a minute"}
 }
 
-// ways describes how the connected peers are reached.
-func (p Network) ways() string {
+// paths describes how the connected peers are reached.
+func (p Network) paths() string {
 	return fmt.Sprintf("connected directly to %s, only through a relay to %d", english.Plural(p.Connected-p.Indirect, "peer", ""), p.Indirect)
 }
 
@@ -124,7 +124,7 @@ func checkClock(p Network) Finding {
 func checkPortMapping(m Machine, p *Network) Finding {
 	const (
 		about = "port mapping"
-		none  = "no router offers it"
+		none  = "no router offers port mapping"
 	)
 	direct := p == nil || p.Reachability != node.Private // or not known
 	switch {

@@ -22,8 +22,8 @@ type Connection struct {
 	Relay     string        `json:"relay,omitempty"` // ID of the relay, if any
 	Transport string        `json:"transport"`       // tcp or quic; for a circuit, the transport to the relay
 	Address   string        `json:"address"`
-	RTT       time.Duration `json:"rtt,omitempty"` // round trip in nanoseconds; 0 if the peer did not answer
-	Why       string        `json:"why,omitempty"` // why it is not a better one
+	RTT       time.Duration `json:"rtt,omitempty"` // round trip in nanoseconds, or 0 if the peer did not answer
+	Why       string        `json:"why,omitempty"` // why no better connection is used
 }
 
 // A Channel describes the channel from a process here to a process of another peer.
@@ -34,9 +34,9 @@ type Channel struct {
 	Kind  string       `json:"kind"`            // tcp or stream
 	Way   string       `json:"way"`             // direct, punched or relayed
 	Relay string       `json:"relay,omitempty"` // ID of the relay, if any
-	// RTT is the round trip between the two peers in nanoseconds; 0 if the other peer did not answer.
+	// RTT is the round trip between the two peers in nanoseconds, or 0 if the other peer did not answer.
 	RTT time.Duration `json:"rtt,omitempty"`
-	Why string        `json:"why"` // why it is this one, and not a better one
+	Why string        `json:"why"` // reason for this kind of channel
 }
 
 const (

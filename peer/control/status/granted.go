@@ -10,20 +10,20 @@ import (
 // Granted describes the limits of jobs on this machine.
 type Granted struct {
 	limits.Grant
-	Terms  []policy.Terms      `json:"terms"`  // for each class of submitters
-	Unheld []launch.Unenforced `json:"unheld"` // limits that the kernel does not enforce
+	Terms      []policy.Terms      `json:"terms"`  // for each class of submitters
+	Unenforced []launch.Unenforced `json:"unheld"` // limits that the kernel does not enforce
 }
 
 // Unprotected is a resource of this machine that the sandbox does not protect from native programs.
 type Unprotected struct {
-	Wall string `json:"wall"` // file system, network or processes
-	Why  string `json:"why"`
+	Resource string `json:"wall"` // file system, network or processes
+	Why      string `json:"why"`
 }
 
 // UnprotectedBy returns the resources that the available sandbox layers do not protect.
-func UnprotectedBy(walls launch.Sandbox) []Unprotected {
+func UnprotectedBy(sandbox launch.Sandbox) []Unprotected {
 	out := []Unprotected{} // a list in JSON even when empty
-	for _, gap := range walls.Gaps() {
+	for _, gap := range sandbox.Gaps() {
 		out = append(out, Unprotected{string(gap.Resource), gap.Why})
 	}
 	return out

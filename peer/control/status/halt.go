@@ -2,21 +2,21 @@ package status
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// A Halt is a way to end a peer.
+// A Halt is a mode of ending a peer.
 type Halt string
 
-// The ways to end a peer. Each releases all resources before the peer ends.
+// The modes of ending a peer. Each releases all resources before the peer ends.
 const (
 	Orderly Halt = "orderly" // hands jobs over for a limited time, then ends the remaining ones
 	Drain   Halt = "drain"   // hands jobs over, and waits for those that cannot be handed over
 	Now     Halt = "now"     // ends all processes at once; other peers of the jobs detect the loss
 )
 
-// A Parting is the fate of one job when the owner takes the machine back.
-type Parting struct {
+// A JobFate is the fate of one job when the owner takes the machine back.
+type JobFate struct {
 	Job       string         `json:"job"`
 	Program   string         `json:"program"`
-	Processes []view.Process `json:"processes,omitempty"` // that run here; empty if the job was submitted from here
+	Processes []view.Process `json:"processes,omitempty"` // that run here, or empty if the job was submitted from here
 	Fate      Fate           `json:"fate"`
 }
 
@@ -48,5 +48,5 @@ func (how Halt) Fate(movable bool) Fate {
 type Halting struct {
 	Peer string    `json:"peer"`
 	Mode Halt      `json:"mode"`
-	Jobs []Parting `json:"jobs"`
+	Jobs []JobFate `json:"jobs"`
 }

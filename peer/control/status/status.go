@@ -26,7 +26,7 @@ type Status struct {
 	Since       time.Time     `json:"since"`
 	Addresses   []string      `json:"addresses"`
 	Slots       Slots         `json:"slots"`
-	Granted     *Granted      `json:"granted,omitempty"` // limits of jobs; nil if none run here
+	Granted     *Granted      `json:"granted,omitempty"` // limits of jobs, or nil if none run here
 	Use         Use           `json:"use"`               // resources that the peer itself uses
 	Unprotected []Unprotected `json:"unwalled"`          // missing sandbox layers for native programs
 	Unread      []Unread      `json:"unread,omitempty"`  // suspend rules that cannot be evaluated
@@ -46,8 +46,7 @@ type Slots struct {
 	Running   int  `json:"running"`
 	Draining  bool `json:"draining"` // no new jobs are accepted
 
-	// Paused is the rule by which the peer is paused: it accepts no jobs of other users and hands jobs
-	// over.
+	// Paused is the rule that suspends jobs here: the peer accepts no jobs of other users and hands jobs over.
 	Paused string `json:"paused,omitempty"`
 	// NoDisk reports that too little disk space is free for jobs of other users.
 	NoDisk bool `json:"no_disk,omitempty"`
@@ -76,15 +75,15 @@ type HostedJob struct {
 	Channels  []Channel      `json:"channels,omitempty"` // opened by the processes to other peers
 	Since     time.Time      `json:"since,omitzero"`
 	Use       launch.Use     `json:"use,omitzero"` // resource use while the job runs
-	// Paused is the time since when its processes are suspended; zero if they are not.
+	// Paused is when its processes were suspended, or zero if they are not suspended.
 	Paused time.Time `json:"paused,omitzero"`
 }
 
 // Submitted is a job that was submitted through this peer and is not over.
 type Submitted struct {
 	submit.Status
-	// Unheard is the time since when no p2prun listens to it; zero if one does.
-	Unheard time.Time `json:"unheard,omitzero"`
+	// Detached is when its last p2prun detached, or zero if a p2prun is attached.
+	Detached time.Time `json:"unheard,omitzero"`
 }
 
 // Known is another peer, as of its last answer.
@@ -95,8 +94,8 @@ type Known struct {
 	Kinds    []string      `json:"kinds,omitempty"` // of programs that it accepts from any submitter: native, wasm
 	Total    int           `json:"slotsTotal"`
 	Free     int           `json:"slotsFree"`
-	Memory   uint64        `json:"memory"`       // of the machine, in bytes; 0 if unknown
-	Speed    int           `json:"speed"`        // of one processor, in Mflop/s; 0 if unknown
+	Memory   uint64        `json:"memory"`       // of the machine, in bytes, or 0 if unknown
+	Speed    int           `json:"speed"`        // of one processor, in Mflop/s, or 0 if unknown
 	Load     float64       `json:"load"`         // running processes per processor
 	Reached  string        `json:"reachability"` // Public, Private or Unknown
 	Site     string        `json:"site,omitempty"`
@@ -105,7 +104,7 @@ type Known struct {
 	Answered time.Time     `json:"answered"`
 }
 
-// KnownPeer describes a peer that has answered a search; owner is the name that counts as its owner's.
+// KnownPeer describes a peer that has answered a search; owner is the name to show for its owner.
 func KnownPeer(k discovery.Known, owner string) Known {
 	o := k.Offer
 	return Known{
@@ -118,8 +117,8 @@ func KnownPeer(k discovery.Known, owner string) Known {
 	}
 }
 
-// HostedBy describes the jobs that hold slots here: with the details in launched of those whose processes
-// are being started, and with their channels.
+// HostedBy describes the jobs that hold slots here, with their channels. The details of jobs whose processes are
+// being started come from launched.
 func HostedBy(s reservation.Status, launched []launch.JobStatus, channels map[string][]launch.Channel, connections []Connection) []HostedJob {
 	jobs := []HostedJob{} // a list in JSON even when empty
 	for _, j := range s.Jobs {

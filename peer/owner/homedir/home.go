@@ -28,7 +28,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // A RunningError means that a peer already runs on the home.
 type RunningError struct {
 	Home string
-	Peer string // such as "12D3Koo... (process 4711)"; empty while that peer starts
+	Peer string // such as "12D3Koo... (process 4711)", or empty while that peer starts
 }
 
 // Error names the home and the running peer.
@@ -92,12 +92,12 @@ func Open(dir string) (Dir, error) {
 		return "", &Error{abs, PlainPathError(err)}
 	}
 	if len(h.Socket()) > maxSocketPath {
-		return "", &Error{abs, fmt.Errorf("its name is too long for a control socket: %d bytes, at most %d",
+		return "", &Error{abs, fmt.Errorf("the path is too long for a control socket: %d bytes, at most %d",
 			len(abs), maxSocketPath-len("/control.sock"))}
 	}
 	probe, err := os.CreateTemp(abs, ".probe")
 	if err != nil {
-		return "", &Error{abs, fmt.Errorf("cannot write in it: %w", PlainPathError(err))}
+		return "", &Error{abs, fmt.Errorf("cannot write to the folder: %w", PlainPathError(err))}
 	}
 	probe.Close()
 	os.Remove(probe.Name())

@@ -32,7 +32,7 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	fmt.Fprintf(&want, "panic: of the runtime\nline %d\n", lines)
 	if kept != want.String() {
-		t.Errorf("from line %d on, it is\n%s", first, kept)
+		t.Errorf("from line %d on, the log is\n%s", first, kept)
 	}
 }
 
@@ -67,11 +67,11 @@ func TestOnlyTheHomesLogIsTruncated(t *testing.T) {
 	}
 	defer log.Close()
 	if w := BoundLog(dir, other); w != other {
-		t.Errorf("got %T of another file", w)
+		t.Errorf("got %T for another file", w)
 	}
 	var b bytes.Buffer
 	if w := BoundLog(dir, &b); w != &b {
-		t.Errorf("got %T of what is no file", w)
+		t.Errorf("got %T for a writer that is not a file", w)
 	}
 }
 

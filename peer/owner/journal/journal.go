@@ -20,7 +20,7 @@ import (
 // An Entry is the record of one job on this peer.
 type Entry struct {
 	Job       string    `json:"job"`
-	Submitter string    `json:"submitter"` // peer ID, which has signed the job
+	Submitter string    `json:"submitter"` // ID of the peer that has signed the job
 	Class     string    `json:"class"`     // of the submitter, in the owner's policy
 	Kind      string    `json:"kind"`      // of the program
 	Program   string    `json:"program"`   // name
@@ -32,7 +32,7 @@ type Entry struct {
 	Ended     string    `json:"ended,omitempty"`
 
 	CPU    time.Duration `json:"cpu"`    // user and system time of all processes, in nanoseconds
-	Memory int64         `json:"memory"` // peak memory of the largest process, in bytes; 0 if not known
+	Memory int64         `json:"memory"` // peak memory of the largest process, in bytes, or 0 if not known
 	Staged int64         `json:"staged"` // bytes of program and inputs
 	Output int64         `json:"output"` // bytes on standard output and error
 }
@@ -134,7 +134,7 @@ func (j *Journal) shorten() error {
 	return j.open()
 }
 
-// Read returns the entries of the journal at path, oldest first; none if there is no file. The peer may be
+// Read returns the entries of the journal at path, oldest first, or none if there is no file. The peer may be
 // writing it. Read skips invalid lines, such as an incomplete one.
 func Read(path string) ([]Entry, error) {
 	f, err := os.Open(path)
@@ -172,7 +172,7 @@ func Read(path string) ([]Entry, error) {
 	return entries, nil
 }
 
-// OfHome returns the jobs that the peer of the home dir has run, newest first. The peer need not run. The
+// OfHome returns the jobs that the peer of the home dir has run, newest first. The peer need not be running. The
 // error is a *homedir.Error.
 func OfHome(dir string) ([]Entry, error) {
 	abs, err := filepath.Abs(dir)

@@ -17,10 +17,10 @@ import (
 // Settings are the owner's settings for lending the machine to other users.
 type Settings struct {
 	// Slots is the number of processes that may run here at once. More slots than processors slow down
-	// every process. With 0 the peer only introduces and submits.
+	// every process. With 0 slots the peer only introduces other peers and submits jobs.
 	Slots int
 
-	// MaxJobs is the number of jobs that may hold slots here at once; 0 means no limit.
+	// MaxJobs is the number of jobs that may hold slots here at once. Zero means no limit.
 	MaxJobs int
 
 	// SlotLimits are the limits of one process, JobLimits those of all processes of a job together. The
@@ -41,7 +41,7 @@ type Settings struct {
 	// See package presence.
 	PauseWhen []string
 
-	// PauseJobs is the treatment of other users' jobs that cannot be migrated while the peer is paused:
+	// PauseJobs is the treatment of other users' jobs that cannot be migrated while the owner needs the machine:
 	// go-on, end, or a duration. A job that is suspended for longer than the duration ends.
 	PauseJobs string
 
@@ -49,7 +49,7 @@ type Settings struct {
 	// of this peer's own user and of submitters in Allow are exempt.
 	RequireConfinement bool
 
-	// QuietHours lists times of the day, such as 08:00-18:30, when the peer is paused: it accepts no jobs
+	// QuietHours lists times of the day, such as 08:00-18:30, when jobs are suspended: the peer accepts no jobs
 	// of other users and hands over those that can be migrated. PauseJobs applies to the rest.
 	QuietHours []string
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Usage is the present resource use of some processes.
+// A Usage is the current resource use of some processes.
 type Usage struct {
 	Memory    int64
 	Disk      int64
@@ -41,7 +41,7 @@ func (x Excess) String() string {
 	case x.How != "":
 		how = x.How
 	case x.Used <= x.Limit: // the kernel has enforced the limit
-		how = "used all of it, and wanted more"
+		how = "used all of it and requested more"
 	}
 	return fmt.Sprintf("exceeded the limit of %s %s%s: %s", format(x.Kind, x.Limit), nouns[x.Kind], of, how)
 }
@@ -96,7 +96,7 @@ func (u Usage) Plus(o Usage) Usage {
 	}
 }
 
-// Parameters of Pause. It assumes that no program writes more than fastest bytes per second.
+// Parameters of Pause, which assumes that no program writes more than fastest bytes per second.
 const (
 	fastest = 8 << 30
 	soonest = time.Millisecond

@@ -22,7 +22,7 @@ const (
 // kinds lists all limits, in the order in which they are shown.
 var kinds = []Kind{Memory, CPU, Disk, Processes, Files, Time, Upload}
 
-// Limits are upper bounds for some processes; 0 means no limit.
+// Limits are upper bounds for some processes. Zero means no limit.
 type Limits struct {
 	Memory    int64         `json:"memory,omitempty"`    // bytes, including shared memory and files in memory
 	CPU       int64         `json:"cpu,omitempty"`       // percent of one processor
@@ -91,8 +91,8 @@ func (l *Limits) field(k Kind) *int64 {
 
 // A Machine describes the resources to be limited.
 type Machine struct {
-	Memory int64 // bytes; 0 if not known
-	Disk   int64 // free bytes where the scratch folders are; negative if not known
+	Memory int64 // bytes, or 0 if not known
+	Disk   int64 // free bytes where the scratch folders are, or negative if not known
 }
 
 // Parameters of the defaults.
@@ -110,7 +110,7 @@ const (
 
 // Default returns the limits on a machine with the given number of slots. The slots share three quarters of
 // the memory, at least 16 MiB each, and a quarter of the free disk, 256 MiB to 16 GiB each. Each process
-// also gets one processor and a week. For instance, a machine of 1 GiB with one slot gives it 768 MiB, and
+// also gets one processor and a week. For instance, a machine of 1 GiB with one slot gives that slot 768 MiB, and
 // keeps the rest for its owner.
 func Default(m Machine, slots int) Grant {
 	n := int64(max(1, slots))

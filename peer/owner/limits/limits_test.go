@@ -97,15 +97,15 @@ func TestExceeded(t *testing.T) {
 		"nothing":         {Usage{}, ""},
 		"just enough":     {Usage{Memory: 512 << 20, Disk: 1 << 30, Processes: 64, Files: 1023, Time: time.Hour - 1}, ""},
 		"memory":          {Usage{Memory: 513 << 20}, "exceeded the limit of 512 MiB memory: used 513 MiB"},
-		"out of memory":   {Usage{Memory: 512 << 20, Killed: true}, "exceeded the limit of 512 MiB memory: used all of it, and wanted more"},
-		"memory of a job": {Usage{Memory: 100 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it, and wanted more"},
-		"job is full":     {Usage{Memory: 511 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it, and wanted more"},
+		"out of memory":   {Usage{Memory: 512 << 20, Killed: true}, "exceeded the limit of 512 MiB memory: used all of it and requested more"},
+		"memory of a job": {Usage{Memory: 100 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it and requested more"},
+		"job is full":     {Usage{Memory: 511 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it and requested more"},
 		"disk":            {Usage{Disk: 1<<30 + 1<<28}, "exceeded the limit of 1.0 GiB disk: used 1.3 GiB"},
-		"processes":       {Usage{Processes: 64, Refused: true}, "exceeded the limit of 64 processes and threads: used all of it, and wanted more"},
-		"those of a job":  {Usage{Processes: 20, Refused: true}, "exceeded the limit of 100 processes and threads for all processes of the job on this peer: used all of it, and wanted more"},
+		"processes":       {Usage{Processes: 64, Refused: true}, "exceeded the limit of 64 processes and threads: used all of it and requested more"},
+		"those of a job":  {Usage{Processes: 20, Refused: true}, "exceeded the limit of 100 processes and threads for all processes of the job on this peer: used all of it and requested more"},
 		"counted":         {Usage{Processes: 65}, "exceeded the limit of 64 processes and threads: used 65"},
-		"files":           {Usage{Files: 1024}, "exceeded the limit of 1024 open files: used all of it, and wanted more"},
-		"time":            {Usage{Time: time.Hour}, "exceeded the limit of 1h0m0s time: used all of it, and wanted more"},
+		"files":           {Usage{Files: 1024}, "exceeded the limit of 1024 open files: used all of it and requested more"},
+		"time":            {Usage{Time: time.Hour}, "exceeded the limit of 1h0m0s time: used all of it and requested more"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestUnmeasurableLimitsAreNotExceeded(t *testing.T) {
 	g := Grant{Slot: Limits{Memory: 512 << 20, Processes: 64}, Job: Limits{Memory: 1 << 30}}
 	cases := map[string]struct {
 		usage Usage
-		kind  Kind // exceeded limit; empty if none is exceeded
+		kind  Kind // exceeded limit, or empty if none is exceeded
 	}{
 		"killed far below":      {Usage{Memory: 50 << 20, Killed: true}, ""},
 		"killed at the limit":   {Usage{Memory: 511 << 20, Killed: true}, Memory},

@@ -30,7 +30,7 @@ func Parse(settings []string) (Limits, error) {
 func ParseJob(settings []string) (Limits, error) {
 	l, err := Parse(settings)
 	if l.Files != 0 {
-		err = errors.Join(err, errors.New("files: a limit of each slot only"))
+		err = errors.Join(err, errors.New("files: limits a slot, not a job"))
 	}
 	return l, err
 }

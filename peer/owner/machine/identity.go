@@ -2,14 +2,14 @@ package machine
 
 import "os"
 
-// Special statements of a machine's identity.
+// Special values for the identity of a machine.
 const (
 	This = "auto" // the machine identifies itself
 	None = "none"
 )
 
-// Identity returns a string that identifies this machine, or "" if it is not known or not stated.
-// stated is what the owner says. For This it is the kernel's boot ID, which all containers on the machine share.
+// Identity returns a string that identifies this machine, or "" if it is not known or not stated. stated is the
+// owner's setting. For This, the identity is the kernel's boot ID, which all containers on the machine share.
 func Identity(stated string) string {
 	switch stated {
 	case None:

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DiskFree returns the free bytes of the file system that holds, or will hold, dir; -1 if not known.
+// DiskFree returns the free bytes of the file system that holds, or will hold, dir, or -1 if the number is
+// unknown.
 func DiskFree(dir string) int64 {
 	var s unix.Statfs_t
 	for unix.Statfs(dir, &s) != nil {
@@ -30,7 +31,7 @@ func Processes() uint64 {
 	return min(rlimit(unix.RLIMIT_NPROC), groupLimit("/", "pids", "pids.max", "pids.max"))
 }
 
-// TotalMemory returns the memory of the machine in bytes; 0 if not known.
+// TotalMemory returns the memory of the machine in bytes, or 0 if it is unknown.
 func TotalMemory() uint64 {
 	var s unix.Sysinfo_t
 	if unix.Sysinfo(&s) != nil {

@@ -16,7 +16,7 @@ func TestGroupLimit(t *testing.T) {
 		"no control groups": {"", nil, Unlimited},
 		"no limit":          {v2, map[string]string{"user/p2p/pids.max": "max\n"}, Unlimited},
 		"its own":           {v2, map[string]string{"user/p2p/pids.max": "100\n", "user/pids.max": "200\n"}, 100},
-		"of one above":      {v2, map[string]string{"user/p2p/pids.max": "max\n", "user/pids.max": "200\n", "pids.max": "300\n"}, 200},
+		"of a parent":       {v2, map[string]string{"user/p2p/pids.max": "max\n", "user/pids.max": "200\n", "pids.max": "300\n"}, 200},
 		"version 1":         {v1, map[string]string{"pids/user/old.max": "50\n", "user/pids.max": "1\n"}, 50},
 		"of a container":    {v1, map[string]string{"pids/old.max": "70\n"}, 70},
 	}

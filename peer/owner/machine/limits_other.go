@@ -2,7 +2,7 @@
 
 package machine
 
-func DiskFree(string) int64 { return -1 } // not known, like the others
+func DiskFree(string) int64 { return -1 } // unknown, like the other values
 
 func OpenFiles() uint64 { return 0 }
 

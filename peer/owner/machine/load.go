@@ -7,8 +7,8 @@ import (
 	"runtime"
 )
 
-// Load returns the average number of runnable processes per processor over the last minute; 0 if the
-// system does not report it.
+// Load returns the average number of runnable processes per processor over the last minute, or 0 if the system
+// does not report it.
 func Load() float64 {
 	data, err := os.ReadFile("/proc/loadavg") // exists only on Linux
 	if err != nil {

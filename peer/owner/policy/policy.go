@@ -37,7 +37,7 @@ const (
 // A Rule states what the submitters of a class may run.
 type Rule struct {
 	Kind  Kind // Native includes Wasm
-	Slots int  // for the class at once; 0 for no limit
+	Slots int  // for the class at once, or 0 for no limit
 	// Limits are the limits of each process of the class, where they are lower than the owner's limits for
 	// all processes.
 	Limits limits.Limits
@@ -55,12 +55,12 @@ type Policy struct {
 	Unconfined bool
 }
 
-// A Machine is the present state of the machine.
+// A Machine is the current state of the machine.
 type Machine struct {
-	Confined bool // the sandbox for native programs is complete
-	Paused   bool // the owner needs the machine, see package presence
-	NoDisk   bool // less than LeastDisk is free
-	Now      time.Time
+	Confined  bool // the sandbox for native programs is complete
+	Suspended bool // the owner needs the machine, see package presence
+	NoDisk    bool // less than LeastDisk is free
+	Now       time.Time
 }
 
 // LeastDisk is the free disk space that a job of another user requires, in bytes. It is for the job's
@@ -73,7 +73,7 @@ type Request struct {
 	Kinds     []Kind // of the job's programs for this machine; empty means Native
 }
 
-// A Refusal is the reason for a refusal; empty if the request is accepted.
+// A Refusal is the reason for a refusal, or empty if the request is accepted.
 type Refusal string
 
 // The refusals.
@@ -90,7 +90,7 @@ type Decision struct {
 	Class   Class
 	Refused Refusal
 	Kind    Kind          // highest accepted kind of the job's programs; None if Refused
-	Slots   int           // for the class at once; 0 for no limit
+	Slots   int           // for the class at once, or 0 for no limit
 	Limits  limits.Limits // of each process, in addition to those for all
 }
 
@@ -129,7 +129,7 @@ func (p Policy) judge(class Class, m Machine, asked []Kind) Decision {
 	switch {
 	case rule.Kind != Wasm && rule.Kind != Native:
 		d.Refused = Denied
-	case class != Mine && (m.Paused || p.Quiet.Contain(m.Now)):
+	case class != Mine && (m.Suspended || p.Quiet.Contain(m.Now)):
 		d.Refused = Paused
 	case class != Mine && m.NoDisk:
 		d.Refused = NoDisk
@@ -146,12 +146,12 @@ func (p Policy) judge(class Class, m Machine, asked []Kind) Decision {
 }
 
 // Announced returns the kinds that are accepted from an unknown submitter, for the peer's offer. It ignores
-// pauses, which are short.
+// suspensions, which are short.
 func (p Policy) Announced(confined bool) (kinds []Kind) {
 	return p.accepted(p.classOf(""), confined)
 }
 
-// accepted returns the kinds that are accepted from a class while the peer is not paused.
+// accepted returns the kinds that are accepted from a class while jobs are not suspended.
 func (p Policy) accepted(class Class, confined bool) []Kind {
 	p.Quiet = nil
 	kinds := []Kind{} // a list in JSON even when it is empty
@@ -166,8 +166,8 @@ func (p Policy) accepted(class Class, confined bool) []Kind {
 // Terms are the conditions for a class on a machine.
 type Terms struct {
 	Class  Class         `json:"class"`
-	Kinds  []Kind        `json:"kinds"`           // accepted kinds of programs while the peer is not paused
-	Slots  int           `json:"slots,omitempty"` // for the class at once; 0 for no limit
+	Kinds  []Kind        `json:"kinds"`           // accepted kinds of programs while jobs are not suspended
+	Slots  int           `json:"slots,omitempty"` // for the class at once, or 0 for no limit
 	Limits limits.Limits `json:"limits"`          // of each process, where lower than those for all
 }
 

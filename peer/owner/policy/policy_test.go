@@ -58,9 +58,9 @@ func TestS3TermsMatchDecisions(t *testing.T) {
 }
 
 func TestS3PolicyDecides(t *testing.T) {
-	walls := Machine{Confined: true, Now: at(12, 0)}
+	confined := Machine{Confined: true, Now: at(12, 0)}
 	bare := Machine{Now: at(12, 0)}
-	paused := Machine{Confined: true, Paused: true, Now: at(12, 0)}
+	paused := Machine{Confined: true, Suspended: true, Now: at(12, 0)}
 	night := Machine{Confined: true, Now: at(23, 30)}
 	full := Machine{Confined: true, NoDisk: true, Now: at(12, 0)}
 
@@ -89,44 +89,44 @@ func TestS3PolicyDecides(t *testing.T) {
 		kinds  []Kind
 		want   Decision
 	}{
-		{"own job", stranger, walls, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"own job", stranger, confined, self, native, Decision{Mine, "", Native, 0, unlimited}},
 		{"own job where nothing is confined", stranger, bare, self, native, Decision{Mine, "", Native, 0, unlimited}},
 		{"own job on a full disk", stranger, full, self, native, Decision{Mine, "", Native, 0, unlimited}},
 		{"friend's on a full disk", stranger, full, friend, native, Decision{Allowed, NoDisk, None, 0, unlimited}},
 		{"stranger's on a full disk", stranger, full, other, wasm, Decision{Everyone, NoDisk, None, 2, unlimited}},
-		{"friend's native program", stranger, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
+		{"friend's native program", stranger, confined, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"friend's native program where nothing is confined", stranger, bare, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
-		{"stranger's module", stranger, walls, other, wasm, Decision{Everyone, "", Wasm, 2, unlimited}},
-		{"stranger's native program", stranger, walls, other, native, Decision{Everyone, WasmOnly, None, 2, unlimited}},
-		{"a request without kinds has a native program", stranger, walls, other, nil, Decision{Everyone, WasmOnly, None, 2, unlimited}},
-		{"stranger with both runs the module", stranger, walls, other, both, Decision{Everyone, "", Wasm, 2, unlimited}},
-		{"friend with both runs the native program", stranger, walls, friend, both, Decision{Allowed, "", Native, 0, unlimited}},
-		{"a list leaves modules to everyone", careful, walls, other, wasm, Decision{Everyone, "", Wasm, 0, unlimited}},
-		{"an allow list admits no other native program", careful, walls, other, native, Decision{Everyone, WasmOnly, None, 0, unlimited}},
-		{"an allow list leaves the rights of members", tutored, walls, other, native, Decision{Members, "", Native, 0, unlimited}},
-		{"an allow list only", secluded, walls, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
-		{"an allow list only, in a private network", secludedLab, walls, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
-		{"an allowed peer, others denied", secluded, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
-		{"native of everyone, confined", generous, walls, other, native, Decision{Everyone, "", Native, 0, unlimited}},
+		{"stranger's module", stranger, confined, other, wasm, Decision{Everyone, "", Wasm, 2, unlimited}},
+		{"stranger's native program", stranger, confined, other, native, Decision{Everyone, WasmOnly, None, 2, unlimited}},
+		{"a request without kinds has a native program", stranger, confined, other, nil, Decision{Everyone, WasmOnly, None, 2, unlimited}},
+		{"stranger with both runs the module", stranger, confined, other, both, Decision{Everyone, "", Wasm, 2, unlimited}},
+		{"friend with both runs the native program", stranger, confined, friend, both, Decision{Allowed, "", Native, 0, unlimited}},
+		{"a list leaves modules to everyone", careful, confined, other, wasm, Decision{Everyone, "", Wasm, 0, unlimited}},
+		{"an allow list admits no other native program", careful, confined, other, native, Decision{Everyone, WasmOnly, None, 0, unlimited}},
+		{"an allow list leaves the rights of members", tutored, confined, other, native, Decision{Members, "", Native, 0, unlimited}},
+		{"an allow list only", secluded, confined, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"an allow list only, in a private network", secludedLab, confined, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
+		{"an allowed peer, others denied", secluded, confined, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
+		{"native of everyone, confined", generous, confined, other, native, Decision{Everyone, "", Native, 0, unlimited}},
 		{"native of everyone, no sandbox", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0, unlimited}},
 		{"no sandbox, but a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0, unlimited}},
 		{"no sandbox required", reckless, bare, other, native, Decision{Everyone, "", Native, 0, unlimited}},
-		{"member's native program", lab, walls, other, native, Decision{Members, "", Native, 0, unlimited}},
+		{"member's native program", lab, confined, other, native, Decision{Members, "", Native, 0, unlimited}},
 		{"member's native program, no sandbox", lab, bare, other, native, Decision{Members, Unconfined, None, 0, unlimited}},
-		{"a rule for everyone is one for members", closed, walls, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
-		{"denied though allowed", strict, walls, friend, native, Decision{Allowed, Denied, None, 0, unlimited}},
-		{"denied though mine", strict, walls, self, native, Decision{Mine, Denied, None, 0, unlimited}},
-		{"limits of strangers", small, walls, other, wasm, Decision{Everyone, "", Wasm, 0, limits.Limits{Memory: 64 << 20}}},
-		{"limits of mine", small, walls, self, native, Decision{Mine, "", Native, 0, limits.Limits{Memory: 1 << 30}}},
+		{"a rule for everyone is one for members", closed, confined, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
+		{"denied though allowed", strict, confined, friend, native, Decision{Allowed, Denied, None, 0, unlimited}},
+		{"denied though mine", strict, confined, self, native, Decision{Mine, Denied, None, 0, unlimited}},
+		{"limits of strangers", small, confined, other, wasm, Decision{Everyone, "", Wasm, 0, limits.Limits{Memory: 64 << 20}}},
+		{"limits of mine", small, confined, self, native, Decision{Mine, "", Native, 0, limits.Limits{Memory: 1 << 30}}},
 		{"paused", generous, paused, other, native, Decision{Everyone, Paused, None, 0, unlimited}},
-		{"paused for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
-		{"not for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0, unlimited}},
-		{"a denied peer does not learn of the pause", secluded, paused, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"suspended for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
+		{"not suspended for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"a denied peer does not learn of the suspension", secluded, paused, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
 		{"quiet hours", sleeper, night, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
-		{"no quiet hours", sleeper, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
+		{"no quiet hours", sleeper, confined, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"quiet hours are not for the owner", sleeper, night, self, native, Decision{Mine, "", Native, 0, unlimited}},
-		{"own modules only", mineOnly, walls, self, native, Decision{Mine, WasmOnly, None, 0, unlimited}},
-		{"an owner without rules accepts nothing", Policy{Self: self}, walls, self, native, Decision{Mine, Denied, None, 0, unlimited}},
+		{"own modules only", mineOnly, confined, self, native, Decision{Mine, WasmOnly, None, 0, unlimited}},
+		{"an owner without rules accepts nothing", Policy{Self: self}, confined, self, native, Decision{Mine, Denied, None, 0, unlimited}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestAllowListWithoutADefaultRuleWarns(t *testing.T) {
 			if c.friends {
 				p.Allow = []p2ppeer.ID{friend}
 			}
-			if got := p.Beside(c.rules); !maps.Equal(got, c.want) {
+			if got := p.OthersMayRun(c.rules); !maps.Equal(got, c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -18,8 +18,8 @@ const MaxSlots = 1 << 12
 // rule for everyone, including members.
 //
 // Classes without a rule have these defaults. Mine and allowed may run everything. Members may run native
-// programs, since the network's owner has invited each of them. Everyone may run only modules. Limits of
-// everyone that no rule names are those in strangers.
+// programs, since the network's owner has invited each of them. Everyone may run only modules. For everyone, the
+// limits that no rule names are those in strangers.
 func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error) {
 	rules := make(map[Class]Rule)
 	others, members := Rule{Kind: Wasm, Limits: strangers}, Rule{Kind: Native}
@@ -29,7 +29,7 @@ func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error)
 			return nil, fmt.Errorf("accept %.80q: %w", text, err)
 		}
 		if _, twice := rules[class]; twice {
-			return nil, fmt.Errorf("accept %.80q: there is a rule for %s already", text, class)
+			return nil, fmt.Errorf("accept %.80q: class %s already has a rule", text, class)
 		}
 		rules[class] = rule
 		if class == Everyone {
@@ -46,16 +46,16 @@ func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error)
 	return rules, nil
 }
 
-// Beside returns what other classes may run, if the owner has listed allowed submitters but has no rule for
+// OthersMayRun returns what other classes may run, if the owner has listed allowed submitters but has no rule for
 // all others. Such an owner may believe that only the listed submitters are accepted.
-func (p Policy) Beside(texts []string) map[Class]Kind {
+func (p Policy) OthersMayRun(texts []string) map[Class]Kind {
 	if len(p.Allow) == 0 {
 		return nil
 	}
-	also := make(map[Class]Kind)
+	others := make(map[Class]Kind)
 	for _, class := range []Class{Members, Everyone} {
 		if kind := p.Rules[class].Kind; kind != None && (class != Members || p.Private) {
-			also[class] = kind
+			others[class] = kind
 		}
 	}
 	for _, text := range texts {
@@ -63,13 +63,13 @@ func (p Policy) Beside(texts []string) map[Class]Kind {
 		case Everyone:
 			return nil
 		default:
-			delete(also, class)
+			delete(others, class)
 		}
 	}
-	return also
+	return others
 }
 
-// parseRule parses one rule. Limits that it does not name are those of unnamed.
+// parseRule parses one rule. Limits that the rule does not name are taken from unnamed.
 func parseRule(text string, unnamed limits.Limits) (Class, Rule, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {

@@ -79,7 +79,7 @@ func (m *Machine) metered(ctx context.Context) (bool, error) {
 	case no, guessNo:
 		return false, nil
 	}
-	return false, errors.New("NetworkManager does not know; there may be no link")
+	return false, errors.New("NetworkManager does not know whether the link is metered; there may be no link")
 }
 
 func (m *Machine) load() (float64, error) {
@@ -129,7 +129,7 @@ func (m *Machine) connect(ctx context.Context) error {
 	bus, err := dbus.ConnectSystemBus(dbus.WithContext(life))
 	if err != nil {
 		end()
-		return fmt.Errorf("connect to the system's bus: %w", err)
+		return fmt.Errorf("connect to the system bus: %w", err)
 	}
 	m.bus = bus
 	return nil
@@ -184,7 +184,7 @@ func isNice() bool {
 // rawUsual is the value of the system call on Linux for niceness 0. Only Linux has a /proc/stat.
 const rawUsual = 20
 
-// tick is the unit of /proc/stat; it does not depend on the kernel's own.
+// tick is the unit of /proc/stat, which does not depend on the kernel's own tick.
 const tick = 10 * time.Millisecond
 
 // readTimes reads the first line of /proc/stat. The programs of jobs run with a higher niceness, so user

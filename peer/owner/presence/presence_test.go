@@ -56,7 +56,7 @@ func TestUnreadableValuesKeepTheLastReading(t *testing.T) {
 		{"metered, then the bus is gone for ten minutes", Reading{Metered: true}, 10 * time.Minute, Metered},
 		{"metered, then the bus is gone permanently", Reading{Metered: true}, recallFor + 2*holdFor, ""},
 		{"not metered", Reading{}, 10 * time.Minute, ""},
-		{"another rule, which is not so any more", Reading{Battery: true}, 10 * time.Minute, ""},
+		{"another rule, which no longer applies", Reading{Battery: true}, 10 * time.Minute, ""},
 		{"never read", unread, 10 * time.Minute, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestBatteryState(t *testing.T) {
 		{"unplugged", []map[string]string{{"type": "Mains", "online": "0"}, discharging}, true},
 		{"unplugged from USB", []map[string]string{{"type": "USB", "online": "0"}, discharging}, true},
 		{"plugged in, and one of two batteries is used", []map[string]string{discharging, {"type": "USB", "online": "1"}}, false},
-		{"a mouse's", []map[string]string{{"type": "Battery", "status": "Discharging", "scope": "Device"}}, false},
+		{"a mouse's battery", []map[string]string{{"type": "Battery", "status": "Discharging", "scope": "Device"}}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &Machine{root: t.TempDir()}
@@ -228,9 +228,9 @@ func rulesOf(all []Unread) (rules []Rule) {
 	return rules
 }
 
-// TestHangingServiceIsNotWaitedFor checks that a hanging service delays neither a reading for long nor
+// TestHangingServiceDelaysNothing checks that a hanging service delays neither a reading for long nor
 // the end of the peer.
-func TestHangingServiceIsNotWaitedFor(t *testing.T) {
+func TestHangingServiceDelaysNothing(t *testing.T) {
 	for _, tt := range []struct {
 		hangs   string
 		timeout time.Duration // short: the timeout ends the wait; long: the end of the peer does
@@ -277,7 +277,7 @@ func TestValuesOfSystemServices(t *testing.T) {
 		{"not a number", metered, true, Reading{}, []Rule{Active, Metered}},
 		{"user active", idle, false, Reading{Active: true}, []Rule{Metered}},
 		{"user idle", idle, true, Reading{}, []Rule{Metered}},
-		{"not a truth", idle, uint32(0), Reading{}, []Rule{Active, Metered}},
+		{"not a boolean", idle, uint32(0), Reading{}, []Rule{Active, Metered}},
 		{"unknown property", "org.example.Metered", uint32(1), Reading{}, []Rule{Active, Metered}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

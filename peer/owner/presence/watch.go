@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Rule is a condition for pausing the peer.
+// A Rule is a condition for suspending jobs.
 type Rule string
 
 // The rules. Quiet stands for the owner's quiet hours, which package policy implements.
@@ -67,14 +67,14 @@ type Unread struct {
 const (
 	// busyShare is the load above which Load fires.
 	busyShare = 0.5
-	// holdFor is the time for which no rule must have applied before the pause ends.
+	// holdFor is the time for which no rule must have applied before jobs resume.
 	holdFor = time.Minute
 	// recallFor is the time for which the last value of a rule counts when it cannot be evaluated. It
 	// covers a service that restarts, or hangs while the link changes.
 	recallFor = 30 * time.Minute
 )
 
-// A Watch decides when to pause. It is a pure core: it reads nothing and has no clock.
+// A Watch decides when to suspend jobs. It is a pure core: it reads nothing and has no clock.
 type Watch struct {
 	rules []Rule
 	was   map[Rule]time.Time // by rule: last time that it applied; deleted when it does not
@@ -85,7 +85,7 @@ type Watch struct {
 // NewWatch returns a Watch for the given rules; quiet hours always count.
 func NewWatch(rules []Rule) *Watch { return &Watch{rules: rules, was: make(map[Rule]time.Time)} }
 
-// Step evaluates a reading. It returns the rule by which to pause; empty if none.
+// Step evaluates a reading. It returns the rule by which to suspend jobs, or "" if there is none.
 func (w *Watch) Step(r Reading, now time.Time) Rule {
 	w.learn(r, now)
 	for _, rule := range w.rules {

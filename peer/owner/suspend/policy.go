@@ -11,18 +11,18 @@ import (
 // A Policy is the owner's choice of when to suspend jobs, and how.
 type Policy struct {
 	Rules []presence.Rule
-	Quiet policy.Hours // hours in which jobs are suspended, too
+	Quiet policy.Hours // hours in which jobs are also suspended
 
-	// Treatment is that of the jobs that cannot be migrated.
+	// Treatment applies to the jobs that cannot be migrated.
 	Treatment Treatment
 }
 
 // Never reports whether nothing suspends jobs.
 func (p Policy) Never() bool { return len(p.Rules) == 0 && len(p.Quiet) == 0 }
 
-// A Treatment says what happens to jobs that cannot be migrated.
+// A Treatment states what happens to jobs that cannot be migrated.
 type Treatment struct {
-	Continue bool          // they go on
+	Continue bool          // they continue
 	Most     time.Duration // otherwise they are suspended for this time at most, and then end
 }
 

@@ -13,8 +13,8 @@ import (
 
 // Jobs are the jobs of other users on this machine.
 type Jobs interface {
-	// Suspend suspends the jobs that cannot be migrated, for the time most at most; then they end. An empty
-	// rule resumes them.
+	// Suspend suspends the jobs that cannot be migrated. They end after the time most. An empty rule resumes
+	// them.
 	Suspend(rule string, most time.Duration)
 	// HandOver migrates the jobs that can run elsewhere, until ctx ends.
 	HandOver(ctx context.Context)
@@ -30,7 +30,7 @@ type Service struct {
 // New returns a Service. No rule applies until Run evaluates the rules.
 func New(log zerolog.Logger) *Service { return &Service{log: log} }
 
-// Rule returns the rule by which jobs are suspended; empty if none applies.
+// Rule returns the rule by which jobs are suspended, or "" if none applies.
 func (s *Service) Rule() string {
 	rule, _ := s.rule.Load().(string)
 	return rule
@@ -76,7 +76,7 @@ func (s *Service) Run(ctx context.Context, policy Policy, jobs Jobs, machine *pr
 	}
 }
 
-// handOver starts to migrate jobs. The function that it returns ends that, and waits for the end.
+// handOver starts to migrate jobs. The returned function stops the handover and waits for its end.
 func handOver(ctx context.Context, jobs Jobs) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	over := make(chan struct{})

@@ -45,9 +45,9 @@ func (c calls) HandOver(ctx context.Context) {
 	c.made <- "stop"
 }
 
-// TestQuietHoursSuspendJobs checks the calls at the begin and the end of quiet hours, and when the peer ends.
+// TestQuietHoursSuspendJobs checks the calls at the beginning and the end of quiet hours, and when the peer ends.
 func TestQuietHoursSuspendJobs(t *testing.T) {
-	begin := time.Now().Add(2 * time.Hour).Truncate(time.Minute) // Run begins with the present time
+	begin := time.Now().Add(2 * time.Hour).Truncate(time.Minute) // Run begins with the current time
 	const clock = "15:04"
 	quiet, err := policy.ParseHours([]string{begin.Format(clock) + "-" + begin.Add(time.Hour).Format(clock)})
 	if err != nil {

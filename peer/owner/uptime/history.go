@@ -17,7 +17,7 @@ import (
 
 // A History keeps across restarts the total running time of a peer, and the number of times that it ended
 // without a drain. The file in the home contains a mark while the peer runs. Only a drain removes the mark,
-// so a mark at startup means that the last run ended in another way.
+// so a mark at startup means that the last run ended without a drain.
 type History struct {
 	file    string
 	past    reliability.History // before this start
@@ -79,7 +79,7 @@ func (h *History) Keep(ctx context.Context, log zerolog.Logger) {
 		select {
 		case now := <-tick.C:
 			if err := h.Save(now, true); err != nil {
-				log.Warn().Err(err).Msg("history not kept")
+				log.Warn().Err(err).Msg("cannot save the history")
 			}
 		case <-ctx.Done():
 			return

@@ -11,11 +11,11 @@ type Habits struct {
 	AwayMean, AwaySigma float64 // parameters of the logarithm of a log-normal distribution
 }
 
-// SETI is the fit by Javadi, Kondo, Vincent and Anderson to all hosts of SETI@home ("Discovering
+// seti is the fit by Javadi, Kondo, Vincent and Anderson to all hosts of SETI@home ("Discovering
 // Statistical Models of Availability in Large Distributed Systems: An Empirical Study of SETI@home", IEEE
 // TPDS 22(11), 2011). The figures are those of the volunteer-computing simulator ComBoS (Alonso-Monsalve
 // et al., 2017) for these hosts.
-var SETI = Habits{UpShape: 0.393, UpScale: 2.964, AwayMean: -0.586, AwaySigma: 2.444}
+var seti = Habits{UpShape: 0.393, UpScale: 2.964, AwayMean: -0.586, AwaySigma: 2.444}
 
 func (h Habits) up(rnd *rand.Rand) float64 {
 	return h.UpScale * math.Pow(-math.Log(1-rnd.Float64()), 1/h.UpShape)

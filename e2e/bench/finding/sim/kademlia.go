@@ -163,8 +163,8 @@ func (l *lookup) hear(peers []int) {
 	l.heard = l.w.nearest(l.heard, l.key, len(l.heard))
 }
 
-// done reports whether enough records were found, or the nearest bucket of peers that are not gone have
-// all answered. kad-dht asks all of these as well before it returns.
+// done reports whether enough records were found, or all of the nearest bucket of peers that are still up have
+// answered. kad-dht asks all of these as well before it returns.
 func (l *lookup) done() bool {
 	if len(l.found) >= l.w.Found {
 		return true

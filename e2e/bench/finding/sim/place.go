@@ -10,13 +10,13 @@ import (
 // adds. Distances are round-trip times in milliseconds.
 type place struct{ x, y, height float64 }
 
-// regions of the world and their shares of the population. The positions are assumed: Europe, North
-// America east and west, East Asia, South America, Oceania.
+// regions are the regions of the world with their shares of the population. The positions are assumed: Europe,
+// North America east and west, East Asia, South America, Oceania.
 var regions = []struct {
 	share, x, y float64
 }{{0.38, 0, 0}, {0.22, 90, 0}, {0.14, 150, 20}, {0.16, 200, 150}, {0.06, 110, 150}, {0.04, 260, 120}}
 
-// Within a region peers are spread by spread, on links that add access on average.
+// Positions and access links of the peers within a region.
 const (
 	spread = 12 // ms, standard deviation of positions within a region
 	access = 12 // ms, mean delay of an access link beyond 1 ms

@@ -17,11 +17,11 @@ const askRounds = 5
 // An Outcome is the result of one search.
 type Outcome struct {
 	Found    int           // suitable peers
-	False    int           // found peers that are no candidates: not up, or without a free slot
-	Enough   time.Duration // time until enough were found; 0 if never
+	False    int           // found peers that are not candidates: not up, or without a free slot
+	Enough   time.Duration // time until enough were found, or 0 if that never happened
 	Took     time.Duration // time until the search ended
-	Messages int           // requests and answers, of the lookup and of asking for offers
-	Lookup   int           // those of the lookup
+	Messages int           // requests and answers of the lookup and of the requests for offers
+	Lookup   int           // messages of the lookup
 	Asked    int           // peers asked for their offer
 	Gone     int           // asked peers that were no longer up
 	RTT      time.Duration // mean, of the needed number of nearest peers among those found
@@ -54,7 +54,7 @@ func (w *World) Search(need int, newcomer bool) Outcome {
 	return w.outcome(self, need, l, r.Play())
 }
 
-// estimates returns the searcher's distance estimates; nil if it has none.
+// estimates returns the searcher's distance estimates, or nil if there are none.
 func (w *World) estimates(self int) func(p2ppeer.ID) (time.Duration, bool) {
 	if w.Placed == 0 {
 		return nil

@@ -30,8 +30,8 @@ func total(outcomes []Outcome, of func(Outcome) int) (sum int) {
 	return sum
 }
 
-// TestSearchesGrowSlowly: ten times as many peers may cost two more steps of the lookup, and a few more
-// requests because peers are farther away.
+// TestSearchesGrowSlowly checks that ten times as many peers cost at most two more steps of the lookup, and a
+// few more requests because peers are farther away.
 func TestSearchesGrowSlowly(t *testing.T) {
 	skip.Long(t)
 	small, newSmall := searches(1000, 4)
@@ -39,17 +39,17 @@ func TestSearchesGrowSlowly(t *testing.T) {
 	growsSlowly(t, "peer", small, large)
 	growsSlowly(t, "newcomer", newSmall, newLarge)
 	if total(newSmall, func(o Outcome) int { return o.Gone }) == 0 {
-		t.Error("no record of a peer that has left")
+		t.Error("no search found the record of a peer that has left")
 	}
 }
 
 func growsSlowly(t *testing.T, who string, small, large []Outcome) {
 	for _, o := range slices.Concat(small, large) {
 		if o.Found < need || o.False > 0 || o.Enough == 0 {
-			t.Errorf("%s: of %d found %d are none; want %d", who, o.Found, o.False, need)
+			t.Errorf("%s: %d peers were found, and %d of them are not candidates; want %d", who, o.Found, o.False, need)
 		}
 		if o.RTT < o.Best {
-			t.Errorf("%s: found nearer ones than there are: %+v", who, o)
+			t.Errorf("%s: the found peers are nearer than the nearest peers: %+v", who, o)
 		}
 	}
 	messages := func(o Outcome) int { return o.Messages }
@@ -70,26 +70,26 @@ func TestSameSeedSameSearch(t *testing.T) {
 	}
 }
 
-// TestSessionDistributions: the drawn sessions have the mean of their distribution, and the share of peers
-// that are up matches both distributions.
+// TestSessionDistributions checks that the drawn sessions have the mean of their distribution, and that the
+// share of peers that are up matches both distributions.
 func TestSessionDistributions(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	const n = 200_000
 	up, away := 0.0, 0.0
 	for range n {
-		up += SETI.up(rnd) / n
-		away += SETI.away(rnd) / n
+		up += seti.up(rnd) / n
+		away += seti.away(rnd) / n
 	}
-	if want := SETI.UpScale * math.Gamma(1+1/SETI.UpShape); math.Abs(up/want-1) > 0.05 {
+	if want := seti.UpScale * math.Gamma(1+1/seti.UpShape); math.Abs(up/want-1) > 0.05 {
 		t.Errorf("up for %.2f h, want %.2f", up, want)
 	}
-	if want := math.Exp(SETI.AwayMean + SETI.AwaySigma*SETI.AwaySigma/2); math.Abs(away/want-1) > 0.2 {
+	if want := math.Exp(seti.AwayMean + seti.AwaySigma*seti.AwaySigma/2); math.Abs(away/want-1) > 0.2 {
 		t.Errorf("away for %.2f h, want %.2f", away, want)
 	}
 	live := 0
 	const peers = 5000
 	for range peers {
-		v := volunteer{sessions: SETI.sessions(rnd)}
+		v := volunteer{sessions: seti.sessions(rnd)}
 		if v.up(0) {
 			live++
 		}
@@ -119,8 +119,8 @@ func TestLookupFindsTheHolders(t *testing.T) {
 	}
 }
 
-// TestRecordsOutliveTheirPeers: a holder has the records of peers that left after it came up, and not of
-// those that left before or too long ago.
+// TestRecordsOutliveTheirPeers checks that a holder has the records of peers that left after the holder came up,
+// but not of peers that left before that or too long ago.
 func TestRecordsOutliveTheirPeers(t *testing.T) {
 	w := &World{peers: []volunteer{
 		{sessions: []session{{-60, 1}}},           // the holder

@@ -28,7 +28,7 @@ type Config struct {
 // DefaultConfig returns a world of volunteers like those of SETI@home, with a searcher in default
 // configuration. The shares of suitable and idle peers are assumed.
 func DefaultConfig() Config {
-	return Config{Live: 1000, Habits: SETI, Suitable: 0.7, Idle: 0.7, Found: 500, Discovery: discovery.DefaultConfig()}
+	return Config{Live: 1000, Habits: seti, Suitable: 0.7, Idle: 0.7, Found: 500, Discovery: discovery.DefaultConfig()}
 }
 
 // recordLife is how long a record is kept after its peer's last announcement, and announcing is the
@@ -45,7 +45,7 @@ type World struct {
 	peers []volunteer
 }
 
-// A volunteer is a peer, up or not.
+// A volunteer is a peer, which is up or down.
 type volunteer struct {
 	key      uint64    // first bits of its DHT key
 	sessions []session // the last one first

@@ -21,7 +21,7 @@ func (g *Grid) KillProcess(process string) (time.Time, error) {
 	return time.Now(), os.NewSyscallError("kill", syscall.Kill(pid, syscall.SIGKILL))
 }
 
-// KillPeerOf kills the peer that runs such a process, and returns the time.
+// KillPeerOf kills the peer that runs the process, and returns the time.
 func (g *Grid) KillPeerOf(process string) (time.Time, error) {
 	_, p, err := g.find(process)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// waitLimit bounds all waits except those for jobs. They usually take a second or two.
+// waitLimit bounds all waits except those for jobs. These usually take a second or two.
 const waitLimit = time.Minute
 
 // Root returns the root directory of the repository.
@@ -28,8 +28,8 @@ func Root(ctx context.Context) (string, error) {
 	return string(bytes.TrimSpace(dir)), nil
 }
 
-// Build builds packages, given as directories below the root of the repository, into dir. Each is built
-// in its own directory, and so with the dependencies of its own module.
+// Build builds packages, given as directories below the root of the repository, into dir. Each package is built
+// in its own directory, and therefore with the dependencies of its own module.
 func Build(ctx context.Context, dir string, packages ...string) error {
 	root, err := Root(ctx)
 	if err != nil {
@@ -66,8 +66,8 @@ type peerProcess struct {
 	killed  bool
 }
 
-// Boot boots peers with the given number of slots each, with the commands in bin and their homes in
-// dir. The first peer introduces the others. Each peer gets the options in more.
+// Boot boots peers with the given number of slots each. The commands are in bin, and the peers' homes in dir.
+// The first peer introduces the others. Each peer gets the options in more.
 func Boot(ctx context.Context, bin, dir string, peers, slots int, more ...string) (*Grid, error) {
 	args := append([]string{"--listen", onLoopback, "--slots", strconv.Itoa(slots)}, more...)
 	return boot(ctx, bin, dir, peers, args, args)
@@ -81,7 +81,7 @@ func BootRelayed(ctx context.Context, bin, dir string, peers, slots int) (*Grid,
 		[]string{"--listen", "none", "--slots", strconv.Itoa(slots), "--nat", "--reachability", "private"})
 }
 
-// BootApart is like Boot, but adds a first peer without slots that only submits. So the submitter
+// BootApart is like Boot, but adds a first peer without slots that only submits. The submitter therefore
 // survives the loss of any peer of a job.
 func BootApart(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
 	return boot(ctx, bin, dir, 1+peers,
@@ -132,7 +132,7 @@ func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProce
 	if err != nil || len(words) < 3 || words[0] != "ready" {
 		p.cmd.Process.Kill()
 		p.cmd.Wait()
-		return nil, fmt.Errorf("boot %s: it printed %q\n%s", name, line, &p.log)
+		return nil, fmt.Errorf("boot %s: printed %q instead of the ready line\n%s", name, line, &p.log)
 	}
 	p.address = words[2]
 	return p, nil

@@ -1,10 +1,9 @@
 package lifetime
 
-// FewestCut returns the size of the smallest sets of crashes for which Cut returns true. Apart from their
-// place on the ring, all members are alike. So some smallest set leaves member 0 alive and cuts it from
-// news of another member. By Menger's theorem, the least number of crashes that separates a pair is the
-// number of paths between the two that share no member. FewestCut counts these by augmenting paths (Even
-// 1975).
+// FewestCut returns the size of the smallest sets of crashes for which Cut returns true. Apart from their place
+// on the ring, all members are alike. Some smallest set therefore leaves member 0 alive and isolates it from
+// news of another member. By Menger's theorem, the least number of crashes that separates a pair is the number
+// of paths between the two that share no member. FewestCut counts these by augmenting paths (Even 1975).
 func (g Gossip) FewestCut() int {
 	fewest := g.n - 1 // a single survivor has no other member to hear of
 	if g.live {

@@ -2,12 +2,12 @@
 // monitors (promise F3). It uses arithmetic and simulation; no peer runs it. The command
 // e2e/bench/lifetime writes its tables and plots into docs.
 //
-// The model is that of P2P-MPI. Each of a job's n·r processes runs on a machine of its own. It crashes
-// with probability f in a unit of time, and all crashes happen at once.
+// The model is that of P2P-MPI. Each of a job's n·r processes runs on a machine of its own, and crashes with
+// probability f in a unit of time. All crashes happen at once.
 //
 //	set of crashes ──► Job.Survives     each rank has a replica left
 //	               ├─► Gossip.Cut       the detector fails: fewer than two survivors,
-//	               │                    or one that never again hears of another
+//	               │                    or one that never again hears of another one
 //	               └─► Gossip.Late      news of a survivor takes longer than the round
 //	                                    of all targets, so that it looks failed
 //
@@ -23,5 +23,5 @@
 // The package compares BRR and DBRR as in the literature, where messages to a crashed member are lost,
 // with LiveDBRR of package faultdetect. LiveDBRR counts distances in live members once the survivors know
 // of the crashes. The tests of faultdetect show with its own core that the survivors learn of the crashes
-// without failing each other. There a suspect is asked before it is failed, which this arithmetic omits.
+// without failing each other. That core asks a suspect before failing it, which this arithmetic omits.
 package lifetime

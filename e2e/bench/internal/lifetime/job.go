@@ -11,13 +11,13 @@ func (j Job) Members() int { return j.Ranks * j.Replicas }
 
 // Survives reports whether these crashes leave each rank a replica.
 func (j Job) Survives(crashed Set) bool {
-	alive := everybody(j.Members()).minus(crashed)
+	alive := allOf(j.Members()).minus(crashed)
 	var ranks Set
 	for range j.Replicas {
 		ranks = ranks.union(alive)
 		alive = alive.down(j.Ranks)
 	}
-	return ranks.intersect(everybody(j.Ranks)) == everybody(j.Ranks)
+	return ranks.intersect(allOf(j.Ranks)) == allOf(j.Ranks)
 }
 
 // Fails returns the probability that the job fails if each process crashes with probability f.

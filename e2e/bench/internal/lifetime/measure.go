@@ -8,7 +8,7 @@ import (
 // Effort bounds the work of Measure.
 type Effort struct {
 	Enumerate int        // largest number of sets of one size that are enumerated
-	Sample    int        // size of the sample if there are more
+	Sample    int        // size of the sample if there are more sets
 	Rand      *rand.Rand // source of the samples
 }
 
@@ -24,8 +24,8 @@ type Profile struct {
 	Exact  bool // all shares were enumerated
 }
 
-// certainty returns the normal quantile for which all n+1 shares of a profile lie in their intervals with
-// 95 %: each with 1 − 0.05/(n+1) (Bonferroni).
+// certainty returns the normal quantile for which all n+1 shares of a profile lie in their intervals with a
+// probability of 95 %. For each share alone, the probability is 1 − 0.05/(n+1) (Bonferroni).
 func certainty(n int) float64 { return math.Sqrt2 * math.Erfinv(1-0.05/float64(n+1)) }
 
 // Measure computes the profile of each property in a group of n members. The caller knows that sets of

@@ -16,7 +16,8 @@ func within(t *testing.T, name string, got, want, relative float64) {
 	}
 }
 
-// The literature's example: n=2, r=2, f=0.05: detector 0.0095, application 0.005.
+// TestBinaryRoundRobinIsLessReliableThanTheApplication uses the literature's example: for n=2, r=2 and f=0.05,
+// the detector fails with probability 0.0095, the application with 0.005.
 func TestBinaryRoundRobinIsLessReliableThanTheApplication(t *testing.T) {
 	job := Job{Ranks: 2, Replicas: 2}
 	for _, f := range []float64{0.01, 0.05, 0.1, 0.7} {
@@ -31,7 +32,8 @@ func TestBinaryRoundRobinIsLessReliableThanTheApplication(t *testing.T) {
 	within(t, "application", job.Fails(0.05), 0.005, 2e-3)
 }
 
-// With double binary round robin, 4 members are cut only if fewer than two survive.
+// TestDoubleBinaryRoundRobinIsMoreReliableThanTheApplication uses 4 members, which are cut only if fewer than
+// two survive.
 func TestDoubleBinaryRoundRobinIsMoreReliableThanTheApplication(t *testing.T) {
 	job := Job{Ranks: 2, Replicas: 2}
 	for _, f := range []float64{0.01, 0.05, 0.1} {
@@ -63,7 +65,7 @@ func TestMeasureMatchesEnumeration(t *testing.T) {
 	}
 }
 
-func TestSampleHoldsTheExactValue(t *testing.T) {
+func TestSampleIntervalContainsTheExactValue(t *testing.T) {
 	g, f := BRR.Among(16), 0.05
 	want := Measure(16, 0, all, g.Cut)[0].At(f).Fraction
 	for seed := range uint64(20) {
@@ -80,7 +82,7 @@ func TestProbabilitiesAddUpToOne(t *testing.T) {
 	within(t, "anything", p.At(0.1).Fraction, 1, 1e-9)
 }
 
-// A sample without any hit bounds the fraction from above by z²/(n+z²).
+// TestWilson includes a sample without any hit, which bounds the fraction from above by z²/(n+z²).
 func TestWilson(t *testing.T) {
 	none, some := wilson(0, 96, 2), wilson(0.5, 96, 2)
 	within(t, "none: low", none.Low, 0, 0)

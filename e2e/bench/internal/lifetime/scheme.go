@@ -43,7 +43,7 @@ type Gossip struct {
 // after returns the gossip among the survivors of crashes, and the survivors. If distances are counted in
 // live members, the survivors are renumbered as a smaller ring without gaps.
 func (g Gossip) after(crashed Set) (Gossip, Set) {
-	survivors := everybody(g.n).minus(crashed)
+	survivors := allOf(g.n).minus(crashed)
 	if !g.live {
 		return g, survivors
 	}
@@ -55,11 +55,11 @@ func (g Gossip) after(crashed Set) (Gossip, Set) {
 			ring.distances[k] = modulo(d, m)
 		}
 	}
-	return ring, everybody(m)
+	return ring, allOf(m)
 }
 
-// Cut reports whether these crashes end the detector: fewer than two members survive, or some survivor
-// never again hears of some other one.
+// Cut reports whether these crashes end the detector: fewer than two members survive, or some survivor never
+// again hears of another one.
 func (g Gossip) Cut(crashed Set) bool {
 	ring, survivors := g.after(crashed)
 	if survivors.Len() < 2 {

@@ -15,15 +15,15 @@ func TestCut(t *testing.T) {
 	}{
 		{"no crash", BRR, 4, setOf(), false},
 		{"one of four", BRR, 4, setOf(2), false},
-		{"neighbours: 0 gets no news", BRR, 4, setOf(2, 3), true},
+		{"neighbours, without news for member 0", BRR, 4, setOf(2, 3), true},
 		{"across the ring", BRR, 4, setOf(1, 3), false},
-		{"both ways it is no matter", DBRR, 4, setOf(2, 3), false},
+		{"neighbours, with news from both directions", DBRR, 4, setOf(2, 3), false},
 		{"a single survivor", DBRR, 4, setOf(0, 1, 2), true},
 		{"all targets of member 0 of eight", BRR, 8, setOf(1, 2, 4), true},
 		{"the same, with news from others", DBRR, 8, setOf(1, 2, 4), false},
 		{"all neighbours of 0 of eight", DBRR, 8, setOf(1, 2, 4, 6, 7), true},
 		{"the same, distances counted in live members", LiveDBRR, 8, setOf(1, 2, 4, 6, 7), false},
-		{"a single survivor of ours", LiveDBRR, 8, setOf(1, 2, 3, 4, 5, 6, 7), true},
+		{"a single survivor, distances counted in live members", LiveDBRR, 8, setOf(1, 2, 3, 4, 5, 6, 7), true},
 		{"no survivor", LiveDBRR, 8, setOf(0, 1, 2, 3, 4, 5, 6, 7), true},
 	}
 	for _, tt := range tests {
@@ -45,7 +45,7 @@ func TestLate(t *testing.T) {
 	}{
 		{"no crash, binary", BRR, 8, setOf(), false},
 		{"no crash, double", DBRR, 100, setOf(), false},
-		// In rounds +2, +1, news of 0 cannot reach 3: the way leads through 2, which has crashed.
+		// In rounds +2, +1, news of 0 cannot reach 3: the path leads through 2, which has crashed.
 		{"one of four, binary", BRR, 4, setOf(2), true},
 		{"one of four, double", DBRR, 4, setOf(2), false},
 		{"a single survivor does not wait", DBRR, 4, setOf(1, 2, 3), false},
@@ -60,8 +60,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// A member that is cut is also late. Survivors that count distances among themselves are never late,
-// whatever the crashes (F3).
+// TestF3SurvivorsThatCountAmongThemselvesAreNeverLate also checks that a member that is cut is late. Survivors
+// that count distances among themselves are never late, whatever the crashes (F3).
 func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
 	for n := 2; n <= 10; n++ {
 		double, ours := DBRR.Among(n), LiveDBRR.Among(n)
@@ -77,7 +77,8 @@ func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
 	}
 }
 
-// With distances counted in live members only the number of survivors matters.
+// TestF3LiveDBRRIsNeverLate varies only the number of survivors: with distances counted in live members, nothing
+// else matters.
 func TestF3LiveDBRRIsNeverLate(t *testing.T) {
 	for n := 2; n <= MaxMembers; n++ {
 		g, crashed := LiveDBRR.Among(n), Set{}

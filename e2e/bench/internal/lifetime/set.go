@@ -17,8 +17,8 @@ func setOf(members ...int) Set {
 	return s
 }
 
-// everybody returns the set of all n members.
-func everybody(n int) Set {
+// allOf returns the set of all n members.
+func allOf(n int) Set {
 	var s Set
 	for w := range s {
 		switch {

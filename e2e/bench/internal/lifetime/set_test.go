@@ -15,17 +15,17 @@ func TestRotateMovesEveryMember(t *testing.T) {
 					want.add((i + d) % n)
 				}
 			}
-			if got := s.rotate(d, n).intersect(everybody(n)); got != want {
+			if got := s.rotate(d, n).intersect(allOf(n)); got != want {
 				t.Fatalf("n=%d: %x moved by %d is %x, want %x", n, s, d, got, want)
 			}
 		}
 	}
 }
 
-func TestEverybody(t *testing.T) {
+func TestAllOf(t *testing.T) {
 	for _, n := range []int{0, 1, 63, 64, 65, 256} {
-		if got := everybody(n).Len(); got != n {
-			t.Errorf("everybody(%d) has %d members", n, got)
+		if got := allOf(n).Len(); got != n {
+			t.Errorf("allOf(%d) has %d members", n, got)
 		}
 	}
 }

@@ -5,8 +5,7 @@
 //	bench ── latency:1:2000 latency:4:2000 … ──► contender, n processes
 //	      ◄── {"test":"latency","bytes":1,"seconds":3.6e-07} … ── rank 0
 //
-// A contender performs Count operations in up to Batches batches of equal length, after a tenth as
-// many for warming up. It reports the time of the median batch, divided by its operations. So other
-// activity of the machine spoils single batches, but not the result. The time of a batch is that of
-// the slowest rank.
+// A contender performs Count operations in up to Batches batches of equal length, after a tenth as many for
+// warming up. It reports the time of the median batch, divided by its operations. Other activity on the machine
+// therefore affects single batches, but not the result. The time of a batch is the time of its slowest rank.
 package plan

@@ -9,7 +9,7 @@ var (
 	overlapSizes    = []int{64 << 20}
 )
 
-// The sizes of a quick look.
+// The sizes for a quick look.
 var (
 	quickSizes           = []int{1, 1 << 10, 1 << 20}
 	quickRateSizes       = []int{1}
@@ -21,8 +21,8 @@ var (
 // blockLimit bounds the block of collectives whose buffers hold one block per rank.
 const blockLimit = 16 << 20
 
-// Of returns the items for a number of processes. With more than two, these are collectives, and
-// the latency of several pairs at once.
+// Of returns the items for a number of processes. With more than two processes, these are collectives, and the
+// latency of several pairs at once.
 func Of(processes int, quick bool) []Item {
 	var items []Item
 	add := func(test string, sizes, quickSizes []int) {
@@ -58,7 +58,7 @@ func Of(processes int, quick bool) []Item {
 func fits(test string, bytes, processes int) bool {
 	switch test {
 	case Barrier:
-		return bytes == 8 // once, since it has no length
+		return bytes == 8 // the test has no message length, so it runs once
 	case Reduce, Allreduce:
 		return bytes%8 == 0
 	case Allgather, Alltoall:
@@ -69,9 +69,9 @@ func fits(test string, bytes, processes int) bool {
 	return true
 }
 
-// count returns the number of operations of an item. It is the same for all contenders, so that
-// none gets more time for warming up. The bytes to move bound it, so that the slowest contender
-// ends in time.
+// count returns the number of operations of an item. The number is the same for all contenders, so that none
+// gets more time for warming up. It decreases with the bytes to move, so that the slowest contender ends in
+// time.
 func count(test string, bytes int, quick bool) int {
 	volume, most := 32<<20, 2000
 	if quick {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// The tests. Those of pairs run between ranks 0 and 1, 2 and 3, … at the same time.
+// The tests. Tests of pairs run between ranks 0 and 1, 2 and 3, … at the same time.
 const (
 	Latency       = "latency"       // half the round trip of a message of Bytes
-	Bandwidth     = "bandwidth"     // time of a message in a window of Window(Bytes), one way
-	Bidirectional = "bidirectional" // the same in both directions at once: time of one message each way
+	Bandwidth     = "bandwidth"     // time of a message in a window of Window(Bytes), in one direction
+	Bidirectional = "bidirectional" // the same in both directions at once: time of one message in each direction
 	Rate          = "rate"          // like bandwidth, for small messages
 	OverlapSend   = "overlapsend"   // share of a send's time that computation hides
 	OverlapRecv   = "overlaprecv"   // the same for a receive
 
 	Barrier   = "barrier"
 	Bcast     = "bcast"     // Bytes from a root that changes with each operation
-	Reduce    = "reduce"    // Bytes of float64 to such a root
+	Reduce    = "reduce"    // Bytes of float64 to a root that changes likewise
 	Allreduce = "allreduce" // Bytes of float64
 	Allgather = "allgather" // Bytes from each rank
 	Alltoall  = "alltoall"  // Bytes from each rank to each
@@ -55,11 +55,11 @@ func Parse(s string) (Item, error) {
 	}
 	bytes, err := strconv.Atoi(words[1])
 	if err != nil || bytes < 0 || bytes > maxBytes || (bytes == 0) != slices.Contains(Kernels, words[0]) {
-		return Item{}, fmt.Errorf("%q: bytes are 1 to %d, and 0 for programs", s, maxBytes)
+		return Item{}, fmt.Errorf("%q: want 1 to %d bytes, or 0 for a program", s, maxBytes)
 	}
 	count, err := strconv.Atoi(words[2])
 	if err != nil || count < 1 || count > maxCount {
-		return Item{}, fmt.Errorf("%q: counts are 1 to %d", s, maxCount)
+		return Item{}, fmt.Errorf("%q: want a count from 1 to %d", s, maxCount)
 	}
 	return Item{Test: words[0], Bytes: bytes, Count: count}, nil
 }
@@ -81,15 +81,15 @@ type Result struct {
 	Test    string  `json:"test"`
 	Bytes   int     `json:"bytes"`
 	Seconds float64 `json:"seconds"`
-	// Overlap, for the overlap tests, is the part of the transfer's time that computation hid. It
-	// is 1 for all of it and 0 for nothing. It is negative when both together took longer than one
-	// after the other.
+	// Overlap, for the overlap tests, is the part of the transfer's time that computation hid. The value 1 means
+	// all of that time, and 0 none of it. A negative value means that both together took longer than one after
+	// the other.
 	Overlap *float64 `json:"overlap,omitempty"`
-	// Allocs, where the contender can count them, is the number of heap allocations per message in
-	// both processes together.
+	// Allocs, where the contender can count them, is the number of heap allocations per message in both
+	// processes.
 	Allocs *float64 `json:"allocs,omitempty"`
-	// Messages and Computing are the seconds of a kernel in communication and outside of it, each
-	// for the rank with the greatest value.
+	// Messages and Computing are the seconds of a kernel inside and outside of communication, each for the rank
+	// with the greatest value.
 	Messages  *float64 `json:"messages,omitempty"`
 	Computing *float64 `json:"computing,omitempty"`
 }

@@ -1,7 +1,7 @@
 // Package report turns the output of contenders, round by round, into tables, ratios and plots.
 //
 //	Results.Add(round, contender, line) ──► Latency, Collectives, … tables
-//	                                   ├──► Targets               ratios
+//	                                   ├──► Targetsratios
 //	                                   └──► Plot                  SVG files
 //
 // All figures are medians over the rounds of a run, with the minimum and maximum in brackets. A

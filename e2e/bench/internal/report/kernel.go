@@ -12,7 +12,7 @@ import (
 func (r *Results) Kernels(processes int) string {
 	rows := [][]string{{"program", "", "total, s", "messages, s", "computing, s"}}
 	for _, kernel := range plan.Kernels {
-		for _, c := range r.Contenders(kernel, processes) {
+		for _, c := range r.contendersOf(kernel, processes) {
 			key := key{Contender: c, Test: kernel}
 			rows = append(rows, []string{
 				strings.ToUpper(kernel), c.Name, r.seconds(key).String(),
@@ -36,8 +36,8 @@ func optional(x *float64) (float64, bool) {
 	return *x, true
 }
 
-// A KernelTarget bounds the time of our program by Limit times the sum of the other's communication
-// time and our computing time.
+// A KernelTarget bounds the time of our program by Limit times the sum of the other program's communication time
+// and our computing time.
 type KernelTarget struct {
 	Kernel       string
 	Ours, Theirs Contender
@@ -67,7 +67,7 @@ func (r *Results) KernelTargets(targets []KernelTarget) string {
 	return markdown.Table(rows)
 }
 
-// verdict formats whether a target is met.
+// verdict returns "yes" in a table if a target is met.
 func verdict(met bool) string {
 	if met {
 		return "yes"

@@ -22,9 +22,9 @@ func (r *Results) Plot(file, title, test string, processes int, unit Unit) error
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(byteTicks), plot.LogTicks{Prec: -1}
 	rises := unit.Name == Micros.Name // times rise, which leaves room at the top left
 	p.Legend.Top, p.Legend.Left = rises, rises
-	p.Add(gray())
+	p.Add(Grid())
 	drawn := false
-	for i, c := range r.Contenders(test, processes) {
+	for i, c := range r.contendersOf(test, processes) {
 		points := r.points(c, test, unit)
 		if len(points) < 2 {
 			continue
@@ -56,8 +56,8 @@ func (r *Results) points(c Contender, test string, unit Unit) plotter.XYs {
 	return points
 }
 
-// gray returns a pale grid, to draw behind the lines.
-func gray() *plotter.Grid {
+// Grid returns a pale grid, to draw behind the lines of a plot.
+func Grid() *plotter.Grid {
 	g := plotter.NewGrid()
 	style := draw.LineStyle{Color: color.Gray{225}, Width: vg.Points(0.5)}
 	g.Vertical, g.Horizontal = style, style

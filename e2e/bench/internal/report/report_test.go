@@ -35,7 +35,7 @@ func TestTableShowsMediansAndSpread(t *testing.T) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	if got := measured().BySize(plan.Latency, 4, Micros); got != "" {
-		t.Errorf("a table of nothing: %s", got)
+		t.Errorf("got a table without results: %s", got)
 	}
 }
 
@@ -58,9 +58,9 @@ func TestRatiosAreOfMedians(t *testing.T) {
 			}
 		})
 	}
-	target.Ours = Contender{"nobody", 2}
+	target.Ours = Contender{"absent", 2}
 	if got := measured().Targets([]Target{target}, nil); got != "" {
-		t.Errorf("a ratio of nothing: %s", got)
+		t.Errorf("got a ratio without results: %s", got)
 	}
 }
 
@@ -91,13 +91,13 @@ func TestOverlapIsInPercent(t *testing.T) {
 	}
 }
 
-func TestPlotsAreDrawnOnlyOfSomething(t *testing.T) {
+func TestPlotsNeedResults(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plot.svg")
 	if err := measured().Plot(file, "nothing", plan.Rate, 2, Micros); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); err == nil {
-		t.Error("a plot of nothing was written")
+		t.Error("a plot without results was written")
 	}
 	if err := measured().Plot(file, "Latency", plan.Latency, 2, Micros); err != nil {
 		t.Fatal(err)

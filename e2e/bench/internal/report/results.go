@@ -57,8 +57,8 @@ func (r *Results) Bytes(test string, processes int) []int {
 	return sizes
 }
 
-// Contenders returns the contenders that ran a test with this number of processes.
-func (r *Results) Contenders(test string, processes int) []Contender {
+// contendersOf returns the contenders that ran a test with this number of processes.
+func (r *Results) contendersOf(test string, processes int) []Contender {
 	var made []Contender
 	for _, c := range r.contenders {
 		if c.Processes == processes && slices.ContainsFunc(r.Bytes(test, processes), func(bytes int) bool {

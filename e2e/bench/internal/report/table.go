@@ -41,7 +41,7 @@ func (r *Results) BySize(test string, processes int, unit Unit, sizes ...int) st
 		head = append(head, Size(bytes))
 	}
 	rows := [][]string{head}
-	for _, c := range r.Contenders(test, processes) {
+	for _, c := range r.contendersOf(test, processes) {
 		row := []string{c.Name}
 		for _, bytes := range made {
 			row = append(row, r.show(key{c, test, bytes}, unit).String())
@@ -73,7 +73,7 @@ func (r *Results) Collectives(processes int) string {
 // Overlap returns a table of the share of a transfer's time that computation hides, in percent.
 func (r *Results) Overlap() string {
 	rows := [][]string{{"hidden, %", "receive", "send"}}
-	for _, c := range r.Contenders(plan.OverlapRecv, 2) {
+	for _, c := range r.contendersOf(plan.OverlapRecv, 2) {
 		row := []string{c.Name}
 		for _, test := range []string{plan.OverlapRecv, plan.OverlapSend} {
 			var f Figure
@@ -100,14 +100,14 @@ func (r *Results) overlap(key key) Figure {
 	})
 }
 
-// Allocations returns a table of the heap allocations per message, in sender and receiver together.
+// Allocations returns a table of the heap allocations per message, summed over sender and receiver.
 func (r *Results) Allocations(sizes ...int) string {
 	head := []string{"allocations"}
 	for _, bytes := range sizes {
 		head = append(head, Size(bytes))
 	}
 	rows := [][]string{head}
-	for _, c := range r.Contenders(plan.Latency, 2) {
+	for _, c := range r.contendersOf(plan.Latency, 2) {
 		row, any := []string{c.Name}, false
 		for _, bytes := range sizes {
 			f := r.figure(key{c, plan.Latency, bytes}, func(p plan.Result) (float64, bool) {

@@ -57,7 +57,7 @@ func (r *Results) target(t Target) []string {
 		f := r.seconds(k)
 		return f.Median, f.N > 0
 	})
-	if n < len(t.Tests)*len(t.Sizes) { // a mean over only some of them would not be comparable
+	if n < len(t.Tests)*len(t.Sizes) { // a mean over some tests and sizes only would not be comparable
 		return nil
 	}
 	var rounds []float64

@@ -4,7 +4,7 @@
 //	                        ^                                 |
 //	                        +------- Acknowledge(count) ------+
 //
-// A record is a whole line, or a piece of exactly MaxRecord bytes of a longer line. The boundaries of
+// A record is a whole line, or a piece of exactly job.MaxRecord bytes of a longer line. The boundaries of
 // records depend only on the bytes, and not on how the pipe delivered them. All replicas of a rank
 // therefore number their records alike, and a count states what the user has received from any of them
 // (promise R6).

@@ -3,9 +3,6 @@ package outbox
 import "github.com/p2pmpi/p2pmpi/peer/job"
 
 const (
-	// MaxRecord is the length in bytes of the pieces of a longer line. The submitter relies on it too.
-	MaxRecord = job.MaxRecord
-
 	// Limit is the number of bytes at which a Box is Full.
 	Limit = 1 << 20
 
@@ -27,7 +24,7 @@ type Box struct {
 	first    uint64 // number of the first record held, or of the next one to arrive
 	next     uint64 // number of the next record to arrive
 	size     int    // bytes of the segments, with overhead
-	acked    uint64 // may exceed next: another replica was faster
+	acked    uint64 // may exceed next if another replica is faster
 	closed   bool
 	ended    bool // the end has been handed out since Rewind
 }
@@ -39,14 +36,14 @@ type segment struct {
 	records uint64
 }
 
-// A Batch is a run of consecutive records on their way to the submitter.
+// A Batch is a run of consecutive records to send to the submitter.
 type Batch struct {
 	First uint64 // number of its first record
 	Data  []byte // consecutive records
 	End   bool   // nothing follows
 }
 
-// Append adds the next bytes of the stream. It does so even if the Box is full; the owner must check Full.
+// Append adds the next bytes of the stream, even if the Box is full. The owner must check Full.
 func (b *Box) Append(p []byte) {
 	if len(b.tail) > 0 {
 		p = p[b.finish(p):]
@@ -58,7 +55,7 @@ func (b *Box) Append(p []byte) {
 
 // finish adds the first bytes of p to the tail, up to the end of its record, and returns their number.
 func (b *Box) finish(p []byte) int {
-	n := job.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
+	n := job.RecordLen(p[:min(len(p), job.MaxRecord-len(b.tail))])
 	b.tail = append(b.tail, p[:n]...)
 	if records, size := job.WholeRecords(b.tail); records > 0 {
 		b.add(b.tail[:size], records)

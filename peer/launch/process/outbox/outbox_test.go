@@ -24,7 +24,7 @@ func texts(b Batch) []string {
 }
 
 func TestRecordBoundaries(t *testing.T) {
-	long := strings.Repeat("x", MaxRecord)
+	long := strings.Repeat("x", job.MaxRecord)
 	cases := map[string]struct {
 		in    []string
 		whole bool
@@ -95,7 +95,7 @@ func TestEndIsSentAloneWithoutPendingRecords(t *testing.T) {
 	b.Append([]byte("0\n"))
 	b.Next()
 	if _, ok := b.Next(); ok {
-		t.Error("an end before Close")
+		t.Error("got an end before Close")
 	}
 	b.Close(true)
 	got, ok := b.Next()
@@ -192,7 +192,7 @@ func fuzzOnce(r *rand.Rand) error {
 		replicas[r.IntN(len(replicas))].Acknowledge(count)
 	}
 	if !bytes.Equal(got, written) {
-		return fmt.Errorf("user got %d bytes, written were %d", len(got), len(written))
+		return fmt.Errorf("the user got %d bytes, want the %d written ones", len(got), len(written))
 	}
 	return nil
 }
@@ -203,7 +203,7 @@ func randomOutput(r *rand.Rand) []byte {
 	for range r.IntN(60) {
 		n := r.IntN(30)
 		if r.IntN(20) == 0 {
-			n = MaxRecord - 2 + r.IntN(5)
+			n = job.MaxRecord - 2 + r.IntN(5)
 		}
 		out = append(out, bytes.Repeat([]byte{byte('a' + r.IntN(26))}, n)...)
 		out = append(out, '\n')

@@ -11,7 +11,7 @@ import (
 // only once, since a process cannot move to another supervisor. It looks up an ID again if the kernel may
 // have reused it. The zero Census is empty.
 type Census struct {
-	supervisorOf map[int]int // supervisor of each process; 0: none
+	supervisorOf map[int]int // supervisor of each process, or 0 for none
 	until        numbers     // process IDs assigned at the time of the lookup
 }
 
@@ -105,7 +105,6 @@ func settle(pid int, parents, now map[int]int, supervisors map[int]*Process) (wh
 	return whose, ok
 }
 
-// allPIDs returns the IDs of all processes.
 func allPIDs() (all []int) {
 	proc, err := os.Open("/proc")
 	if err != nil {

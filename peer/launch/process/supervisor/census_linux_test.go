@@ -95,7 +95,7 @@ func TestPossiblyAssignedProcessIDs(t *testing.T) {
 		}
 		for _, pid := range c.not {
 			if c.from.mayHaveAssigned(pid, c.until) {
-				t.Errorf("%v to %v: %d may have been", c.from, c.until, pid)
+				t.Errorf("%v to %v: ID %d counts as assigned", c.from, c.until, pid)
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func TestCensusRereadsReusedProcessIDs(t *testing.T) {
 	}
 	now := assignedNow()
 	if now.last == 0 || now.given == 0 {
-		skip.Lacks(t, "a kernel that tells which numbers it has given")
+		skip.Lacks(t, "a kernel that reports the assigned process IDs")
 	}
 	if !below(numbers{last: pid - 1, given: now.given}) {
 		t.Error("a reused process ID was not looked up again")

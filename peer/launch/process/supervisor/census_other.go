@@ -2,7 +2,7 @@
 
 package supervisor
 
-// A Census maps processes to supervisors. There is no portable way.
+// A Census maps processes to supervisors. There is no portable method to do that.
 type Census struct{}
 
 // Take returns nothing.

@@ -17,8 +17,8 @@
 //   - The life pipe is closed, by the peer or, if the peer has died, by the kernel. The supervisor kills
 //     the program and all its descendants, removes the scratch folder and exits.
 //
-// Meanwhile it answers its peer's questions whether it is alive. If the program had stopped its supervisor,
-// neither event would be noticed. The answer also states whether the program is stopped. Only that
+// Meanwhile the supervisor answers the peer's questions about whether it is alive. If the program had stopped its
+// supervisor, neither event would be noticed. The answer also states whether the program is stopped. Only that
 // distinguishes a program that will never join the job from one that is slow to join.
 //
 // If the supervisor is the first process of a PID namespace, it can stop all other processes in it at one
@@ -30,16 +30,16 @@
 // (PDEATHSIG). On other systems the supervisor kills the program's process group, which a program can
 // leave.
 //
-// Between fork and execve runs a stage, which is again the same executable. It runs as the process that
+// Between fork and execve, a stage runs, which is the same executable again. The stage runs as the process that
 // becomes the program, and sandboxes itself (package sandbox). With namespaces, the supervisor is the first
 // process of a PID namespace: when it ends, in whatever way, the kernel kills all other processes there.
 //
 // The supervisor forks within the program's control groups, and under its limits of open files and file
 // size, so that the program never runs without them (limits.go).
 //
-// If programs run in a session of their own (Session), the session's leader is another such process. It
-// forks the supervisors for the peer, and ends with the peer. A supervisor leaves the session once its
-// program runs; the program stays in it.
+// If programs run in a session of their own (Session), the session's leader is another process of the same
+// executable. It forks the supervisors for the peer, and ends with the peer. A supervisor leaves the session
+// once its program runs; the program stays in it.
 //
 // The program gets no standard input other than a file that it may be given. It has its output pipes, and
 // its control socket as the descriptor named by proclink.FDVariable. Its environment reveals nothing about

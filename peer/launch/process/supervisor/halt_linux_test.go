@@ -31,7 +31,7 @@ func TestHaltStopsAll(t *testing.T) {
 		t.Fatalf("processes %v", all)
 	}
 	for _, pid := range all {
-		stop(t, pid) // it is stopped already
+		stop(t, pid) // the process is stopped already
 	}
 	for last, late := first, time.Now().Add(20*time.Second); ; { // a thread may have been about to stop
 		again, err := r.Halt()
@@ -39,7 +39,7 @@ func TestHaltStopsAll(t *testing.T) {
 			break
 		}
 		if err != nil || time.Now().After(late) {
-			t.Fatalf("born last: %d, %v; before: %d", again, err, last)
+			t.Fatalf("last ID: %d, %v; before: %d", again, err, last)
 		}
 		last = again
 	}
@@ -53,8 +53,8 @@ func TestHaltStopsAll(t *testing.T) {
 	}
 	r.Kill()
 	r.Wait()
-	if _, err := r.Halt(); !errors.Is(err, ErrEnded) {
-		t.Errorf("of one that has ended: %v", err)
+	if _, err := r.Halt(); !errors.Is(err, errEnded) {
+		t.Errorf("for a program that has ended: %v", err)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestHaltEndsWithItsSupervisor(t *testing.T) {
 		ended <- err
 	}()
 	r.KillSupervisor()
-	if err := <-ended; !errors.Is(err, ErrEnded) {
+	if err := <-ended; !errors.Is(err, errEnded) {
 		t.Errorf("got %v", err)
 	}
 }

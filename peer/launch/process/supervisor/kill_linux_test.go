@@ -193,7 +193,8 @@ func TestKillStaleFindsProgramsByDirectory(t *testing.T) {
 	}
 }
 
-// Ranks that yield must be in one session, see supervisorAttributes.
+// TestProgramsShareTheirPeersSession checks that programs run in their peer's session, so that ranks can yield
+// to each other (see supervisorAttributes).
 func TestProgramsShareTheirPeersSession(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)

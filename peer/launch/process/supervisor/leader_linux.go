@@ -17,7 +17,7 @@ const ownNiceness = "/proc/self/autogroup"
 const sessionNiceness = "15"
 
 // A forkResult is a session leader's answer to a supervisorSpec.
-type forkResult struct{ PID int } // 0: no supervisor was started
+type forkResult struct{ PID int } // 0 if no supervisor was started
 
 // maxSpec bounds a supervisorSpec and its answer, in bytes.
 const maxSpec = 4096

@@ -6,11 +6,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 )
 
-// Limits are the limits that the kernel enforces on a program; empty or 0 means none.
+// Limits are the limits that the kernel enforces on a program. An empty or zero field means no limit.
 type Limits struct {
-	Groups []string // folders of the control groups in which it starts
-	Jobs   []string // those of its job, removed with the last process
-	Back   []string // those to which the supervisor belongs
+	Groups []string // folders of the control groups in which the program starts
+	Jobs   []string // folders of the job's control groups, removed with the last process
+	Back   []string // folders of the supervisor's own control groups
 
 	Files    uint64 // open files of each process
 	FileSize uint64 // bytes of one file

@@ -24,8 +24,8 @@ const (
 	leadName      = "p2pmpi-session"
 )
 
-// The supervisor's descriptors after the three standard ones. The program has its control socket under the
-// same number, and none of the others.
+// The supervisor's descriptors after the three standard ones. The program has its control socket under the same
+// number, and none of the other descriptors.
 const (
 	socketFD = 3 + iota
 	lifeFD
@@ -35,13 +35,13 @@ const (
 // An order is what the peer writes into the life pipe. Every byte after it is a question.
 type order struct {
 	Plan     sandbox.Plan
-	As       string // argv[0] of the program; empty: its path
+	As       string // argv[0] of the program, or empty for its path
 	Stdin    string
 	Args     []string
 	Settings []string
 	Limits   Limits
 	Apart    bool // leave the program's session once it runs
-	Probe    bool // run no program, only find out which of the plan's means work
+	Probe    bool // run no program, only find out which of the plan's mechanisms work
 }
 
 // A question is a byte that the peer sends to the supervisor.
@@ -167,7 +167,7 @@ func watch(pid int, asked <-chan question, timeout time.Duration, report func(st
 			}
 			sweep(pid, c.childless, nil)
 			e := <-c.exited
-			report(status{Exit: &e}) // the peer may only have let go of this process
+			report(status{Exit: &e}) // the peer may still run and have closed only the life pipe
 			return
 		}
 	}
@@ -214,7 +214,7 @@ func exitOf(s syscall.WaitStatus) Exit {
 	return Exit{Code: s.ExitStatus()}
 }
 
-// start forks the stage that becomes the program, and waits until it has.
+// start forks a stage, and waits until the stage has become the program.
 func start(o order) (pid int, err error) {
 	pid, word, err := forkStage(o)
 	if err == nil && len(word) > 0 {

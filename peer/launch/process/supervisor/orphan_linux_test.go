@@ -32,7 +32,7 @@ until [ -s written ]; do :; done`
 	watch(program, asked, time.Hour, func(w status) {
 		if w.Exit == nil {
 			fmt.Println(w.Gone)
-			close(asked) // as if the peer let go
+			close(asked) // as if the peer closed the life pipe
 			return
 		}
 		_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

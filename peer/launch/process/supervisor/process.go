@@ -23,7 +23,7 @@ type Command struct {
 	Title   string   // job and process, for an owner who lists processes
 	Program string   // absolute path of an executable file
 	As      string   // name of the program in place of its path, or empty
-	Stdin   string   // path of the file that is its standard input; empty: none
+	Stdin   string   // path of the file that is its standard input, or empty for none
 	Args    []string // without the program's own name
 	// Settings are added to the program's environment, as NAME=value.
 	Settings []string
@@ -33,7 +33,7 @@ type Command struct {
 	Sandbox sandbox.Means
 	// Readable are additional files and folders of the machine that the program may read.
 	Readable []string
-	Session  *Session // session in which the program runs; nil: the peer's
+	Session  *Session // session in which the program runs, or nil for the peer's
 
 	Socket, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
@@ -44,7 +44,7 @@ type Command struct {
 type Exit struct {
 	Code   int    // exit status, or -1
 	Signal string // signal that killed it, or empty
-	Memory int64  // peak resident memory in bytes; 0: unknown
+	Memory int64  // peak resident memory in bytes, or 0 if unknown
 }
 
 // A Process is a program under its supervisor.
@@ -55,7 +55,7 @@ type Process struct {
 	killOnce sync.Once
 
 	scratch string
-	group   int // the program's process group; 0 if it is in a PID namespace
+	group   int // the program's process group, or 0 if it is in a PID namespace
 	halted  chan LastPID
 	exit    Exit
 	done    chan struct{} // closed when exit is known
@@ -63,7 +63,7 @@ type Process struct {
 	over    chan struct{} // closed after the supervisor's last report
 }
 
-// Start starts a program and returns when it runs, or when it has certainly failed to. An error is meant
+// Start starts a program and returns when the program runs, or has certainly failed to start. An error is meant
 // for the submitter. After an error only the scratch folder is left.
 func Start(c Command) (*Process, error) { return startBy(c, time.Now().Add(startTimeout)) }
 
@@ -75,12 +75,12 @@ func startBy(c Command, deadline time.Time) (*Process, error) {
 	}
 	report := json.NewDecoder(p.report)
 	if err := p.command(c, report, deadline); err != nil {
-		p.cmd.Process.Kill() // the program, if it exists, dies with it
+		p.cmd.Process.Kill() // the program, if it exists, ends with the supervisor
 		p.cmd.Wait()
 		p.life.Close()
 		p.report.Close()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
-			err = fmt.Errorf("it did not start within %v; the machine may be overloaded: %w", startTimeout, err)
+			err = fmt.Errorf("not started within %v; the machine may be overloaded: %w", startTimeout, err)
 		}
 		return nil, fmt.Errorf("start program: %w", err)
 	}
@@ -203,7 +203,7 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 
 // Ask asks the supervisor whether the program is stopped. Command.Answered receives the answer, unless the
 // supervisor itself is stopped: it would not notice that the program or the peer ends.
-func (p *Process) Ask() { p.life.Write([]byte{byte(askAlive)}) } // an error means that it has ended
+func (p *Process) Ask() { p.life.Write([]byte{byte(askAlive)}) } // an error means that the supervisor has ended
 
 // Supervisor returns the process ID of the supervisor. It is valid until Close has returned.
 func (p *Process) Supervisor() int { return p.cmd.Process.Pid }
@@ -242,7 +242,7 @@ func (p *Process) Kill() { p.killWithin(sweepTimeout) }
 func (p *Process) killWithin(timeout time.Duration) {
 	p.killOnce.Do(func() {
 		p.life.Close()
-		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that it has ended
+		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that the supervisor has ended
 		force := time.AfterFunc(timeout, p.KillSupervisor)
 		go func() { // ends with the program
 			<-p.done
@@ -251,15 +251,15 @@ func (p *Process) killWithin(timeout time.Duration) {
 	})
 }
 
-// sweepTimeout is how long a supervisor may take to kill and remove. If it takes longer, its own program is
-// obstructing it.
+// sweepTimeout is how long a supervisor may take to kill its program and remove the scratch folder. If it takes
+// longer, its own program is obstructing it.
 const sweepTimeout = 10 * time.Second
 
 // Close kills the program, if it still runs, and returns when its supervisor has ended.
 func (p *Process) Close() {
 	p.Kill()
 	force := time.AfterFunc(sweepTimeout, func() { p.cmd.Process.Kill() })
-	p.cmd.Wait() // its status adds nothing to the report
+	p.cmd.Wait() // the exit status adds nothing to the report
 	force.Stop()
 	<-p.over
 	p.report.Close()

@@ -27,8 +27,8 @@ func attempts(secret string) map[string]error {
 	_, got["make a pair of sockets that can send anywhere"] = unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	var limit unix.Rlimit
 	got["limit a process by its number"] = unix.Prlimit(os.Getpid(), unix.RLIMIT_CPU, nil, &limit)
-	got["be less nice"] = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0)
-	got["connect what it has"] = unix.Connect(socketFD, &unix.SockaddrUnix{Name: "/x"})
+	got["lower the niceness"] = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 0)
+	got["connect the inherited socket"] = unix.Connect(socketFD, &unix.SockaddrUnix{Name: "/x"})
 	got["make a namespace"] = unix.Unshare(unix.CLONE_NEWUSER)
 	got["mount"] = unix.Mount("none", ".", "tmpfs", 0, "")
 	_, got["read the supervisor's environment"] = os.ReadFile("/proc/1/environ")
@@ -98,7 +98,7 @@ func TestKernelLimitsProcesses(t *testing.T) {
 	var started int
 	out := readLine(t, run(t, "multiply").stdout)
 	if _, err := fmt.Sscanf(out, "%d resource temporarily unavailable", &started); err != nil || started == 0 || started >= mostProcesses {
-		t.Errorf("it started %s processes, with a limit of %d", out, mostProcesses)
+		t.Errorf("the program started %s processes, with a limit of %d", out, mostProcesses)
 	}
 }
 

@@ -23,14 +23,14 @@ import (
 // leaves the session when its program runs, because it must answer the peer in time.
 type Session struct {
 	mu     sync.Mutex
-	leader *os.Process // nil: not started
+	leader *os.Process // nil if not started
 	conn   *net.UnixConn
 
 	weight struct {
 		sync.Mutex
-		pid      int    // process ID of the leader; 0: none
+		pid      int    // process ID of the leader, or 0 for none
 		late     int    // number of slow starts in progress
-		niceness string // nice value last set in the kernel; "": the default
+		niceness string // nice value last set in the kernel, or "" for the default
 	}
 }
 
@@ -109,7 +109,7 @@ func (s *Session) start(b supervisorSpec, files [supervisorFiles]*os.File, deadl
 	defer s.mu.Unlock()
 	n, err := s.ask(b, files, deadline)
 	if err != nil {
-		s.end() // its answer may still come, and would be mistaken for a later one
+		s.end() // the leader's answer may still arrive, and would be mistaken for a later one
 		return nil, fmt.Errorf("start in the programs' session: %w", err)
 	}
 	if n.PID <= 0 { // -1 would address every process

@@ -16,7 +16,7 @@ import (
 func apart(t *testing.T) {
 	t.Helper()
 	if session = NewSession(); session == nil {
-		skip.Lacks(t, "a kernel that has sessions compete")
+		skip.Lacks(t, "a kernel that schedules by session")
 	}
 	t.Cleanup(func() {
 		session.Close()
@@ -116,7 +116,7 @@ func TestProgramsShareALowPrioritySession(t *testing.T) {
 		}
 	}
 	if len(programs) != 1 {
-		t.Errorf("ranks that yield have to be in one session, and are in %v", programs)
+		t.Errorf("want all ranks in one session, so that they can yield to each other; got %v", programs)
 	}
 }
 

@@ -32,7 +32,7 @@ const peerVariable = "SUPERVISOR_TEST_PEER"
 // sessionVariable makes that peer's programs run in a session of their own.
 const sessionVariable = "SUPERVISOR_TEST_SESSION"
 
-// session is the session of the programs under test; nil means this process's.
+// session is the session of the programs under test, or nil for that of this process.
 var session *Session
 
 // roleVariable makes this test binary play another role, which its value names.
@@ -291,7 +291,7 @@ func TestExitIsReported(t *testing.T) {
 				t.Errorf("stdout %q, stderr %q", out, err)
 			}
 			if _, err := os.Stat(r.scratch); err != nil {
-				t.Errorf("scratch folder went before the files could be collected: %v", err)
+				t.Errorf("the scratch folder was removed before the files could be collected: %v", err)
 			}
 		})
 	}

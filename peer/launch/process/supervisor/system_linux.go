@@ -42,7 +42,7 @@ func supervisorAttributes() *syscall.SysProcAttr {
 func leaveTerminal() error {
 	fd, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil // there is none
+		return nil // there is no terminal
 	}
 	defer syscall.Close(fd)
 	return unix.IoctlSetInt(fd, unix.TIOCNOTTY, 0)
@@ -55,7 +55,7 @@ func programAttributes() *syscall.SysProcAttr {
 }
 
 // resident returns the peak resident memory of a process, in bytes.
-func resident(u syscall.Rusage) int64 { return int64(u.Maxrss) << 10 } //nolint:unconvert // it has 32 bits where words do
+func resident(u syscall.Rusage) int64 { return int64(u.Maxrss) << 10 } //nolint:unconvert // Maxrss has 32 bits on 32-bit processors
 
 func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
 
@@ -134,7 +134,7 @@ func descendants(pid int) []int {
 func parent(stat string) (pid, ppid int, ok bool) {
 	b, err := os.ReadFile(stat)
 	if err != nil {
-		return 0, 0, false // it has ended
+		return 0, 0, false // the process has ended
 	}
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 2 {

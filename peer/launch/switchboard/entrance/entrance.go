@@ -23,7 +23,7 @@ import (
 type Entrance struct {
 	listener net.Listener
 	port     uint16
-	any      bool // it listens on all addresses of this machine
+	any      bool // true if the listener accepts on all addresses of this machine
 	mapped   func(uint16) (netip.AddrPort, bool)
 
 	serving sync.WaitGroup
@@ -63,7 +63,7 @@ func Listen(ctx context.Context, address string, mapped func(uint16) (netip.Addr
 }
 
 // Serve accepts connections on l, which listens on TCP, and takes ownership of l. mapped returns the
-// external address if a router forwards the port; it may be nil. When ctx ends, so do all connections that
+// external address if a router forwards the port. mapped may be nil. When ctx ends, so do all connections that
 // have not been handed over.
 func Serve(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrPort, bool)) *Entrance {
 	at := l.Addr().(*net.TCPAddr)
@@ -209,7 +209,7 @@ func (e *Entrance) externalAddress() []string {
 }
 
 // Connect connects to the first of the addresses, host:port, that answers with the rest of the token within
-// directTimeout. Another peer names the addresses; Connect skips those that may rejects.
+// directTimeout. Another peer names the addresses, and Connect skips those for which may returns false.
 func Connect(ctx context.Context, addresses []string, may func(netip.Addr) bool, token []byte) (*net.TCPConn, error) {
 	addresses = addresses[:min(len(addresses), maxAddresses)]
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool {

@@ -73,7 +73,7 @@ func TestConnectionsWithoutATokenAreRefused(t *testing.T) {
 	wrong := bytes.Clone(token)
 	wrong[0] ^= 1
 	for name, shown := range map[string][]byte{
-		"another token": wrong, "no token any more": late, "its other half": append(token[tokenSize/2:], token[:tokenSize/2]...),
+		"another token": wrong, "expired token": late, "halves exchanged": append(token[tokenSize/2:], token[:tokenSize/2]...),
 	} {
 		if conn, err := Connect(ctx, []string{e.address()}, here, shown); err == nil {
 			conn.Close()
@@ -91,7 +91,8 @@ func (e *Entrance) expects(token []byte) bool {
 	return e.expected[half(token[:tokenSize/2])] != nil
 }
 
-// O4: however many connections are idle, an expected one is accepted at once, and the idle ones are closed.
+// TestO4IdleConnectionsDoNotDelayExpectedOnes checks that an expected connection is accepted at once, however
+// many connections are idle, and that the idle ones are closed.
 func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	var strangers []net.Conn
@@ -111,7 +112,7 @@ func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	conn.Close()
 	e.mu.Lock()
 	if n := len(e.pending); n > maxPending {
-		t.Errorf("%d strangers are there", n)
+		t.Errorf("%d strangers are connected", n)
 	}
 	e.mu.Unlock()
 	for _, c := range strangers {
@@ -126,8 +127,8 @@ func TestO4IdleConnectionsDoNotDelayExpectedOnes(t *testing.T) {
 	e.mu.Unlock()
 }
 
-// An address may belong to another machine, which answers differently or not at all, or to none. A hostile
-// peer may name any address.
+// TestDialSkipsWrongAddresses uses addresses of another machine, which answers differently or not at all, and of
+// no machine. A hostile peer may name any address.
 func TestDialSkipsWrongAddresses(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	other, _ := newTestEntrance(t)
@@ -166,7 +167,7 @@ func TestDialSkipsWrongAddresses(t *testing.T) {
 	if _, err := Connect(ctx, wrong, here, token); err == nil {
 		t.Error("connected to another program")
 	}
-	for what, addresses := range map[string][]string{"nowhere": nil, "where it may not name": {e.address()}} {
+	for what, addresses := range map[string][]string{"nowhere": nil, "forbidden address": {e.address()}} {
 		if _, err := Connect(ctx, addresses, nowhere, token); !errors.Is(err, errNoAddress) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -184,7 +185,7 @@ func TestInvalidTokens(t *testing.T) {
 	}
 	conn, err := Connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
-		t.Fatalf("the token that was there before: %v", err)
+		t.Fatalf("the earlier token: %v", err)
 	}
 	conn.Close()
 }
@@ -233,7 +234,7 @@ func TestRouterMapsThePort(t *testing.T) {
 	}
 	leads = true
 	if got := e.Addresses(at{own}, nil); !slices.Equal(got, []string{outside.String(), inside}) {
-		t.Errorf("with one: %v", got)
+		t.Errorf("with a router: %v", got)
 	}
 }
 

@@ -42,7 +42,7 @@ func TestOriginsShareConnectionsFairly(t *testing.T) {
 			}
 			for _, c := range lone {
 				if c.closed {
-					t.Errorf("%s has to go", c.at)
+					t.Errorf("%s was closed", c.at)
 				}
 				s.remove(c)
 			}
