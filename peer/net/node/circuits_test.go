@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may
-// hold. They are accepted, and do not count against the relay's address.
+// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may have
+// connections. It checks that afterwards the relay's address may still have as many connections as any other.
 func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
@@ -29,7 +29,7 @@ func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 		peers++
 		return scope.SetPeer(p2ppeer.ID(fmt.Sprint("peer ", peers)))
 	}
-	for n := range 3 * connsPerAddress { // more than one burst allows, too
+	for n := range 3 * connsPerAddress { // also more than a burst
 		for _, dir := range []network.Direction{network.DirInbound, network.DirOutbound} {
 			if err := connect(dir, circuit); err != nil {
 				t.Fatalf("circuit %d: %v", n+1, err)

@@ -33,7 +33,7 @@ func TestNATKinds(t *testing.T) {
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:1"),
 			at("tcp", home, "203.0.113.3", "198.51.100.7:5000"),
 		}, map[string]string{"tcp": IndependentNAT}},
-		"two of one observer": {[]observedAddr{
+		"two observations of one observer": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.1", "198.51.100.7:5001"),
 		}, nil},
 		"two sockets": {[]observedAddr{
@@ -42,10 +42,10 @@ func TestNATKinds(t *testing.T) {
 		"neighbours": {[]observedAddr{
 			at("tcp", home, "192.168.1.6", home), at("tcp", home, "192.168.1.7", home),
 		}, nil},
-		"a neighbour and one beyond": {[]observedAddr{
+		"a neighbour and a public observer": {[]observedAddr{
 			at("tcp", home, "192.168.1.6", home), at("tcp", home, "203.0.113.1", "198.51.100.7:5000"),
 		}, nil},
-		"a public address of its own": {[]observedAddr{
+		"a machine with a public address": {[]observedAddr{
 			at("tcp", public, "203.0.113.1", public), at("udp", public, "192.168.1.6", public),
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
 		}, map[string]string{"tcp": NoNAT, "udp": SymmetricNAT}},

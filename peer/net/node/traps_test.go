@@ -52,7 +52,8 @@ func multiaddrs(texts ...string) (addrs []ma.Multiaddr) {
 	return addrs
 }
 
-// newHostOf starts the host that cfg describes, with a new key in an open network unless cfg has them.
+// newHostOf starts the host that cfg describes. If cfg has no key or gate, the host has a new key or is in an
+// open network.
 func newHostOf(t *testing.T, cfg Config) host.Host {
 	t.Helper()
 	cfg.Puncher = punch.New(nil, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
@@ -76,8 +77,8 @@ func newHostOf(t *testing.T, cfg Config) host.Host {
 	return h
 }
 
-// TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each, and fewer
-// streams of another protocol.
+// TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each. It checks that
+// another protocol cannot have as many streams.
 func TestStreamsOfALargeJob(t *testing.T) {
 	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
@@ -107,14 +108,14 @@ func TestStreamsOfALargeJob(t *testing.T) {
 	}
 }
 
-// TestPeersProbeEachOthersReachability checks that a peer asks others whether they reach it, and
-// answers them, by AutoNAT v2 for each address.
+// TestPeersProbeEachOthersReachability checks that a peer answers the requests of AutoNAT v2, by which others
+// test each of their addresses, unless it is private.
 func TestPeersProbeEachOthersReachability(t *testing.T) {
 	for reachability, want := range map[Reachability]bool{Public: true, Private: false} {
 		h := newHostOf(t, Config{Listen: multiaddrs(onLoopback), NAT: true, Reachability: reachability})
 		answers := slices.Contains(h.Mux().Protocols(), autonatv2.DialProtocol)
 		if answers != want {
-			t.Errorf("a %s peer answers: %v", reachability, answers)
+			t.Errorf("a %s peer answers: %v, want %v", reachability, answers, want)
 		}
 	}
 }
@@ -167,8 +168,9 @@ func (c *seenConn) LocalMultiaddr() ma.Multiaddr  { return c.local }
 func (c *seenConn) RemoteMultiaddr() ma.Multiaddr { return c.remote }
 func (c *seenConn) IsClosed() bool                { return false }
 
-// TestHostDialsRelaysOverItsListenTransport uses a relay that answers late on the transport on which a host
-// listens. The host waits for it, since it would not learn its own address over the other transport.
+// TestHostDialsRelaysOverItsListenTransport uses a relay that does not answer over the transport on which a
+// host listens. The host waits for an answer before it dials the other transport, over which it would not learn
+// its own address.
 func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 	skip.Long(t)
 	const overTCP, overQUIC = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
@@ -200,7 +202,7 @@ func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 		"TCP":                         {[]string{overTCP}, overQUIC, muteTCP, true},
 		"QUIC":                        {[]string{overQUIC}, overTCP, muteQUIC, true},
 		"both":                        {[]string{overTCP, overQUIC}, overQUIC, muteTCP, false},
-		"none at all":                 {nil, overQUIC, muteTCP, false},
+		"neither":                     {nil, overQUIC, muteTCP, false},
 		"TCP, and the relay has none": {[]string{overTCP}, overQUIC, nil, false},
 	}
 	for name, test := range tests {
