@@ -46,7 +46,7 @@ type Refusal struct {
 	verdict pb.Verdict
 }
 
-// Error returns a sentence for users.
+// Error implements error. Its text is for users.
 func (r *Refusal) Error() string {
 	if r.Theirs {
 		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, reasonOfPeer(r.verdict))
