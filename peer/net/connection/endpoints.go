@@ -198,7 +198,7 @@ func endpoints(addrs []ma.Multiaddr, last ma.Multiaddr) (out []endpoint) {
 
 const maxEndpoints = 4 // number of endpoints of a peer that are tried
 
-// ipOf returns the IP address of a direct address.
+// ipOf returns the IP address at the beginning of an address. It returns false for a circuit.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	if a == nil || connected.RelayOf(a) != "" {
 		return netip.Addr{}, false

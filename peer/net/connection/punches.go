@@ -11,8 +11,8 @@ import (
 // maxPeers bounds the number of peers whose last attempt is remembered.
 const maxPeers = 1024
 
-// Punches records libp2p's attempts to reach peers directly that are connected through a relay. A nil
-// Punches records nothing. Its methods are safe for concurrent use.
+// Punches records the attempts of libp2p to connect directly to peers that are connected through a relay. A nil
+// Punches records nothing. The methods are safe for concurrent use.
 type Punches struct {
 	mu   sync.Mutex
 	last map[p2ppeer.ID]attempt
@@ -26,10 +26,10 @@ func NewPunches() *Punches { return &Punches{last: make(map[p2ppeer.ID]attempt)}
 // An attempt describes the last attempt to reach one peer directly.
 type attempt struct {
 	heard        time.Time // time of the last event
-	dialled      string    // why a direct dial failed; empty if it did not
+	dialled      string    // why the direct dial failed; empty if it succeeded
 	punching     bool
 	times        int    // attempts to punch a hole since the last success
-	failed       string // why the last attempt failed; empty if it did not
+	failed       string // why the last attempt failed; empty if it succeeded
 	begun, ended time.Time
 	punched      bool // success, between begun and ended
 }

@@ -62,14 +62,14 @@ func (f *Filter) Name(info p2ppeer.AddrInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, a := range info.Addrs {
-		who := info.ID
+		id := info.ID
 		if relay := connected.RelayOf(a); relay != "" {
-			who = relay
+			id = relay
 		}
 		if ip, ok := ipOf(a); ok {
-			f.addAddress(who, ip)
+			f.addAddress(id, ip)
 		} else if name, ok := nameOf(a); ok {
-			f.addName(who, name)
+			f.addName(id, name)
 		}
 	}
 }

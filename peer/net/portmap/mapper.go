@@ -144,7 +144,7 @@ func (m *Mapper) await(d time.Duration, news <-chan struct{}) {
 	}
 }
 
-// use keeps ports mapped until the router does not answer, or the Mapper is closed.
+// use keeps ports mapped until the router no longer answers, or the Mapper is closed.
 func (m *Mapper) use(r router) error {
 	for {
 		err := m.renew(r)

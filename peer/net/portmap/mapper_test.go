@@ -93,8 +93,8 @@ func (f *fake) removeMapping(ctx context.Context, _ Port, outside uint16) error 
 	return nil
 }
 
-// leads reports whether a port of the router is mapped.
-func (f *fake) leads(outside uint16) bool {
+// maps reports whether a port of the router is mapped.
+func (f *fake) maps(outside uint16) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return time.Now().Before(f.until[outside])
@@ -140,10 +140,10 @@ func TestPortIsMappedUntilReleased(t *testing.T) {
 		settle(0)
 		expectMapped(t, m, "11.0.1.1:4001")
 		settle(24 * time.Hour)
-		if !f.leads(4001) {
+		if !f.maps(4001) {
 			t.Error("the mapping was not renewed")
 		}
-		if m.Close(); f.leads(4001) {
+		if m.Close(); f.maps(4001) {
 			t.Error("the mapping was not removed")
 		}
 		expectMapped(t, m, "")
@@ -156,7 +156,7 @@ func TestPortInUseIsMappedElsewhere(t *testing.T) {
 		m.Mapped(here)
 		settle(0)
 		at, ok := m.Mapped(here)
-		if !ok || at.Port() == 4001 || !f.leads(at.Port()) {
+		if !ok || at.Port() == 4001 || !f.maps(at.Port()) {
 			t.Fatalf("mapped: %v at %s, want another port", ok, at)
 		}
 		settle(time.Hour)
@@ -223,7 +223,7 @@ func TestCloseDuringARenewalRemovesTheMapping(t *testing.T) {
 					settle(0)
 					f.now(func() { f.slow = 2 * time.Second })
 					settle(before + into)
-					if m.Close(); f.leads(4001) {
+					if m.Close(); f.maps(4001) {
 						t.Error("the mapping was not removed")
 					}
 					expectMapped(t, m, "")
@@ -249,7 +249,7 @@ func TestMissingAnswerKeepsTheMapping(t *testing.T) {
 		expectMapped(t, m, at.String()) // the Mapper has requested the same external port
 		f.now(func() { f.mute = true })
 		settle(renewPeriod)
-		if m.Close(); f.leads(at.Port()) {
+		if m.Close(); f.maps(at.Port()) {
 			t.Error("the mapping was not removed")
 		}
 	})

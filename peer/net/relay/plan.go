@@ -73,7 +73,7 @@ func (p *plan) forget(id p2ppeer.ID) {
 // engaged reports whether a relay counts as one of those wanted.
 func (r *reserved) engaged() bool { return r.busy || !r.until.IsZero() }
 
-// due returns the relays to request a reservation from now, and marks them as busy.
+// due returns the relays at which to request a reservation now, and marks them as busy.
 func (p *plan) due(now time.Time) []p2ppeer.AddrInfo {
 	var out []p2ppeer.AddrInfo
 	for {
@@ -142,7 +142,7 @@ func (p *plan) refused(id p2ppeer.ID, now time.Time) {
 	r.pause = min(2*r.pause, retryMax)
 }
 
-// lost records that the connection to a relay was lost, and the reservation with it.
+// lost records that the connection to a relay was lost. The reservation ends with it.
 func (p *plan) lost(id p2ppeer.ID, now time.Time) {
 	if r := p.relays[id]; r != nil {
 		r.until, r.due, r.pause = time.Time{}, now, retryMin
