@@ -129,8 +129,8 @@ func (f *Filter) May(peer p2ppeer.ID, at netip.Addr) bool {
 	case !at.IsGlobalUnicast():
 		return false
 	case f.distanceOf(at) == here:
-		return within(here) || f.farthest <= here || isPrivate(at) && len(met) == 0 && f.farthest <= near
-	case isPrivate(at):
+		return within(here) || f.farthest <= here || IsPrivate(at) && len(met) == 0 && f.farthest <= near
+	case IsPrivate(at):
 		return within(near) || f.farthest <= near
 	}
 	return true
@@ -206,7 +206,7 @@ func (f *Filter) distanceOf(a netip.Addr) distance {
 	switch {
 	case a.IsLoopback() || slices.ContainsFunc(f.ownNetworks(), func(p netip.Prefix) bool { return p.Addr() == a }):
 		return here
-	case isPrivate(a) || a.IsLinkLocalUnicast():
+	case IsPrivate(a) || a.IsLinkLocalUnicast():
 		return near
 	}
 	return far
@@ -232,7 +232,8 @@ func (f *Filter) ownNetworks() []netip.Prefix {
 // carrierNAT is the address space that providers share among their customers (RFC 6598).
 var carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
 
-func isPrivate(a netip.Addr) bool { return a.IsPrivate() || carrierNAT.Contains(a) }
+// IsPrivate reports whether an address belongs to a network behind a router.
+func IsPrivate(a netip.Addr) bool { return a.IsPrivate() || carrierNAT.Contains(a) }
 
 // plain returns an address without its zone. It converts an IPv4-mapped address to IPv4.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }

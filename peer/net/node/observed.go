@@ -12,6 +12,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 )
 
 // Kinds of address translation.
@@ -151,8 +152,5 @@ func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 	return kinds
 }
 
-// IsPublic reports whether machines in other networks may reach an address. Addresses behind a router are not
-// public. These include the addresses that a provider shares among its customers (RFC 6598).
-func IsPublic(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Contains(a)
-}
+// IsPublic reports whether machines in other networks may reach an address.
+func IsPublic(a netip.Addr) bool { return a.IsGlobalUnicast() && !dialfilter.IsPrivate(a) }
