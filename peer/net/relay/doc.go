@@ -9,10 +9,10 @@
 //	   |                         |<------------------- Connect --|
 //	   |<====== circuit, encrypted from end to end, metered ====>|
 //
-// libp2p v0.51 lacks two things. Its AutoRelay does not advertise a relay that has only private addresses;
-// TestLANRelay fails with it. Its relay cannot limit a circuit without announcing the limits to both peers, which
-// then do not use the circuit for most protocols, and on which the DHT would stall. With such limits,
-// TestPeersThatDoNotListenConnectThroughARelay fails.
+// Two parts of libp2p v0.51 are unsuitable. Its AutoRelay does not advertise a relay that has only private
+// addresses; TestLANRelay fails with it. Its relay announces the limits of a circuit to both peers. libp2p then
+// uses the circuit only for protocols that allow limited connections, and the DHT would stall on it. With such
+// limits, TestPeersThatDoNotListenConnectThroughARelay fails.
 //
 // A peer reserves at each of its supernodes at once, without waiting for a reachability check. It renews each
 // reservation before it expires, and after a loss. A peer with fewer than three reservations also reserves at
