@@ -133,7 +133,7 @@ func TestConnectionBetweenTwoHosts(t *testing.T) {
 		t.Errorf("got %+v, %v; want a direct one", c, ok)
 	}
 	if rtt, ok := RoundTrip(t.Context(), a, b.ID()); !ok || rtt <= 0 {
-		t.Errorf("got a round trip of %v, %v", rtt, ok)
+		t.Errorf("got a round trip of %v, %v; want more than 0", rtt, ok)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -85,7 +85,7 @@ func TestRefusedIfTheListenerIsClosed(t *testing.T) {
 	}
 	elsewhere := []endpoint{{address: s, from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}}
 	if refused(t.Context(), elsewhere) {
-		t.Error("refused from an address that this machine does not have")
+		t.Error("a dial from an address that this machine does not have counts as refused")
 	}
 }
 
@@ -110,13 +110,13 @@ func TestF2StoppedPeerIsRefused(t *testing.T) {
 		t.Error("no endpoint is known after the probe")
 	}
 	if d.AwaitRefused(short, last, nil) {
-		t.Error("refused while the peer listens")
+		t.Error("the peer counts as refused while it listens")
 	}
 	go func() { // ends at once
 		peer.Close()
 	}()
 	if !d.AwaitRefused(t.Context(), last, nil) {
-		t.Error("not refused after the peer has ended")
+		t.Error("the peer does not count as refused after it has ended")
 	}
 	relayed := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/1/p2p/" + h.ID().String() + "/p2p-circuit")}
 	soon, cancel := context.WithTimeout(t.Context(), relayRefusal/2)

@@ -54,8 +54,8 @@ func ip(at string) string {
 	return "/ip4/" + at + "/tcp/1"
 }
 
-// TestAddressesNamedByStrangers checks which addresses are dialled that strangers name. This machine can reach
-// services that strangers cannot reach: those on this machine and in its local network.
+// TestAddressesNamedByStrangers checks which of the addresses that strangers name are dialled. This machine can
+// reach services that strangers cannot reach: those on this machine and in its local network.
 func TestAddressesNamedByStrangers(t *testing.T) {
 	const public = "192.0.2.7"
 	for _, c := range []struct {

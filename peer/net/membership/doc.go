@@ -25,7 +25,7 @@
 // and services need no checks of their own. libp2p's pre-shared key would have the same effect for TCP, but
 // excludes QUIC.
 //
-// The Gate is libp2p's connection gater. It accepts only connections to admitted peers, so a transport
+// The Gate is libp2p's connection gater. It permits only connections to admitted peers, so a transport
 // without an exchange of proofs cannot connect any peer. For a short time it neither dials a refused peer
 // nor accepts its connections.
 //

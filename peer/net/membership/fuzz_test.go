@@ -28,7 +28,7 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		if v, _ := judge(&p, b, Network{"lab", ownerID}, epoch); v == pb.Verdict_ADMITTED {
-			t.Errorf("admitted with %x", data)
+			t.Errorf("a peer was admitted with the proof %x", data)
 		}
 	})
 }
@@ -51,7 +51,7 @@ func FuzzToken(f *testing.F) {
 		}
 		for _, name := range []string{token.Network.Name, token.Name} {
 			if len(name) > 47 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
-				t.Errorf("named %q", name)
+				t.Errorf("a token with the name %q was decoded", name)
 			}
 		}
 		again, err := token.MarshalRecord()

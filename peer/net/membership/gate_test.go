@@ -94,7 +94,7 @@ func greeted(t *testing.T, a, b *testHost, addrs ...ma.Multiaddr) error {
 	s.SetDeadline(time.Now().Add(bound))
 	text, err := io.ReadAll(s)
 	if err == nil && string(text) != "hello" {
-		t.Errorf("got %q", text)
+		t.Errorf("got %q, want hello", text)
 	}
 	return err
 }
@@ -348,7 +348,7 @@ func TestEmptyTokensDoNotAffectAnOpenNetwork(t *testing.T) {
 		s.Reset()
 	}
 	if r := h.gate.Refused(); r != nil {
-		t.Errorf("recorded as a refusal: %v", r)
+		t.Errorf("an empty token was recorded as a refusal: %v", r)
 	}
 	if n := strings.Count(h.log.String(), strangerID.String()); n == 0 || n > 4 {
 		t.Errorf("the log names the stranger %d times, want 1 to 4:\n%s", n, h.log.String())

@@ -10,7 +10,7 @@ import (
 )
 
 // judge decides whether a member of network n admits the peer from, which the connection has authenticated.
-// It returns the token on which the admission is based.
+// If so, it also returns the token on which the admission is based.
 func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, Token) {
 	if len(p.GetToken()) == 0 {
 		return pb.Verdict_NO_TOKEN, Token{}

@@ -84,7 +84,7 @@ func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 		t.Helper()
 		v, token := judge(prove(t, i, from, nil), from, lab, epoch)
 		if v != pb.Verdict_ADMITTED {
-			t.Fatalf("got %v", v)
+			t.Fatalf("got %v, want %v", v, pb.Verdict_ADMITTED)
 		}
 		return token.person()
 	}
@@ -95,7 +95,7 @@ func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 	}
 	room := invite(t, owner, "lab", "", later)
 	if x, y := person(room, a), person(room, b); x != y || x != room.Holder.String() {
-		t.Errorf("one token without a name: persons %q and %q, want the holder", x, y)
+		t.Errorf("one token without a name: persons %q and %q, want the holder's ID twice", x, y)
 	}
 	if x, y := person(invite(t, owner, "lab", a, later), a), person(invite(t, owner, "lab", b, later), b); x == y {
 		t.Errorf("two tokens without a name: both stand for %q", x)
@@ -126,7 +126,7 @@ func TestOldTokensStayValid(t *testing.T) {
 	}
 	v, token := judge(prove(t, i, i.Holder, nil), i.Holder, i.Network, epoch)
 	if v != pb.Verdict_ADMITTED || token.Name != "" || token.person() != i.Holder.String() {
-		t.Errorf("got %v, %+v; want it admitted, with its holder as the person", v, token)
+		t.Errorf("got %v, %+v; want an admission of its holder as the person", v, token)
 	}
 }
 

@@ -18,8 +18,7 @@ type Network struct {
 }
 
 // ID returns the identifier that the network's members use: the name and a prefix of a digest of the owner's
-// key. An open network may have the same identifier. That is harmless, because members admit only peers with a
-// token.
+// key. An open network with the same identifier is harmless, because members admit only peers with a token.
 func (n Network) ID() string {
 	sum := sha256.Sum256([]byte(n.Owner))
 	return n.Name + "+" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:idBytes]))

@@ -16,19 +16,19 @@ func TestAdmissionsExpire(t *testing.T) {
 	r.admit(b, Token{Name: "bob", Expires: epoch.Add(time.Minute)}, epoch)
 	here := func(p2ppeer.ID) bool { return true }
 	if !r.member(a, epoch) || !r.member(b, epoch) {
-		t.Fatal("not admitted")
+		t.Fatal("a peer with a valid token is not a member")
 	}
 	if got := r.person(b, epoch); got != "bob" {
 		t.Errorf("got person %q, want bob", got)
 	}
 	if r.member(b, epoch.Add(time.Minute)) || r.person(b, epoch.Add(time.Minute)) != "" {
-		t.Error("still a member after the token has expired")
+		t.Error("a peer is still a member after its token has expired")
 	}
 	if got := r.review(here, epoch.Add(time.Minute)); !slices.Equal(got, []p2ppeer.ID{b}) {
 		t.Errorf("got %v as expired, want b", got)
 	}
 	if got := r.review(here, epoch.Add(time.Minute)); len(got) > 0 {
-		t.Errorf("reported as expired twice: %v", got)
+		t.Errorf("%v was reported as expired twice", got)
 	}
 	gone := func(p2ppeer.ID) bool { return false }
 	r.review(gone, epoch.Add(time.Minute+unconnectedFor-1))

@@ -83,7 +83,7 @@ func TestJoinNetworkInvitations(t *testing.T) {
 func TestInvalidNameCreatesNoNetwork(t *testing.T) {
 	dir := shortDir(t)
 	if m, err := Create(dir, "lab", "not a name", time.Hour); err == nil {
-		t.Errorf("created %+v", m)
+		t.Errorf("a network with an invalid name was created: %+v", m)
 	}
 	if _, err := os.Stat(string(folderOf(dir, "lab"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want no folder", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may have
-// connections. It checks that afterwards the relay's address may still have as many connections as any other.
+// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than the number of
+// connections that one address may have. It checks that the relay's address may still open that number.
 func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
@@ -38,10 +38,10 @@ func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 	}
 	for n := range connsPerAddress {
 		if err := connect(network.DirInbound, ma.StringCast(relay)); err != nil {
-			t.Fatalf("machine %d behind the address: %v", n+1, err)
+			t.Fatalf("connection %d from the relay's address: %v", n+1, err)
 		}
 	}
 	if connect(network.DirInbound, ma.StringCast(relay)) == nil {
-		t.Errorf("more than %d connections from one address", connsPerAddress)
+		t.Errorf("more than %d connections from the relay's address were accepted", connsPerAddress)
 	}
 }

@@ -46,9 +46,9 @@ type Config struct {
 	NAT          bool         // the peer may be behind address translation
 	Reachability Reachability // as stated by the owner; Auto: not stated
 	Gate         *membership.Gate
-	Dials        *dialfilter.Filter // nil: any address is dialled
+	Dials        *dialfilter.Filter // if nil, the host dials any address
 	Puncher      *punch.Puncher     // may be nil without NAT
-	Mapper       *portmap.Mapper    // nil: no ports are mapped
+	Mapper       *portmap.Mapper    // if nil, no ports are mapped
 	Channels     protocol.ID        // of the streams for channels between processes
 }
 
@@ -115,8 +115,8 @@ func admission(gate *membership.Gate, dials *dialfilter.Filter) []libp2p.Option 
 		// TLS comes first because its throughput is twice that of Noise.
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
-		// This comes last. The members of a private network support nothing else, and report over it why they
-		// refuse this peer.
+		// This protocol comes last. The members of a private network support no other, and use it to report why
+		// they refuse this peer.
 		libp2p.Security(membership.SecurityID, gate.TLS),
 	)
 }

@@ -111,7 +111,7 @@ func TestResourceLimitsMatchDocumentation(t *testing.T) {
 		}
 	}
 	if fewConns != 256 || manyConns != 384 {
-		t.Errorf("of more than %d connections %d are kept", manyConns, fewConns)
+		t.Errorf("trimming starts above %d connections and leaves %d, want 384 and 256", manyConns, fewConns)
 	}
 }
 
@@ -270,7 +270,7 @@ func TestLocalServicesAreNotDialled(t *testing.T) {
 				_, id := newPeer(t)
 				h.Peerstore().AddAddr(id, ma.StringCast(fmt.Sprintf("%s/tcp/%d", ip, port)), time.Hour)
 				if _, err := h.NewStream(t.Context(), id, "/test/1.0.0"); err == nil {
-					t.Errorf("%s: reached", ip)
+					t.Errorf("a stream was opened to %s", ip)
 				}
 			}
 			l.Close()

@@ -65,9 +65,9 @@ func withoutPort(a ma.Multiaddr) ma.Multiaddr {
 	return ma.StringCast(portInAddr.ReplaceAllString(a.String(), "/$1/0")) // valid, because a is
 }
 
-// PortsFree returns an error if one of the ports is in use. libp2p itself would start. It shares TCP ports
-// (SO_REUSEPORT), as hole punching requires. Two peers could therefore listen on the same port, and connections
-// to one would reach the other. libp2p also starts without an error if only the UDP port is taken.
+// PortsFree returns an error if one of the ports is in use. libp2p itself would start without an error: it shares
+// TCP ports (SO_REUSEPORT), as hole punching requires, and needs only one address that works. Two peers could
+// therefore listen on the same port, and connections to one would reach the other.
 func PortsFree(listen []ma.Multiaddr) error {
 	for _, a := range listen {
 		network, address, err := manet.DialArgs(a)

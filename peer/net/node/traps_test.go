@@ -104,7 +104,7 @@ func TestStreamsOfALargeJob(t *testing.T) {
 		t.Errorf("%d channels were opened, want %d", n, all)
 	}
 	if n := open("/stranger"); n == all {
-		t.Errorf("%d streams of another protocol were opened", n)
+		t.Errorf("%d streams of another protocol were opened, want fewer", n)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 			defer cancel()
 			err = h.Connect(ctx, info)
 			if test.waits != errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v; waits: %v", err, test.waits)
+				t.Errorf("got %v; want a dial that waits: %v", err, test.waits)
 			}
 		})
 	}

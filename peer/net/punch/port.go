@@ -26,8 +26,8 @@ var _ tcp.ContextDialer = (*port)(nil)
 // dialer implements tcp.DialerForAddr.
 func (p *port) dialer(ma.Multiaddr) (tcp.ContextDialer, error) { return p, nil }
 
-// DialContext dials from the port, or from any other port if that is not possible. It is not possible while the
-// kernel remembers an earlier connection from the port to the same address.
+// DialContext dials from the port if possible, and otherwise from any other port. A second connection from the
+// port to the same address is not possible, nor is a new one while the kernel remembers the first.
 func (p *port) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	var elsewhere net.Dialer
 	from := p.of(network)

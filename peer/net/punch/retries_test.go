@@ -56,7 +56,7 @@ func TestRetrySchedule(t *testing.T) {
 					synctest.Wait()
 					got := attempts.Load() - counted
 					if counted += got; got > 1 || (got == 1) != s.tries {
-						t.Fatalf("step %d, after %v: %d attempts, want an attempt: %v", i, s.at, got, s.tries)
+						t.Fatalf("step %d, after %v: %d attempts; want one attempt: %v", i, s.at, got, s.tries)
 					}
 				}
 			})

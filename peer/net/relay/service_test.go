@@ -103,7 +103,7 @@ func TestPeersThatDoNotListenConnectThroughARelay(t *testing.T) {
 		s.CloseWrite()
 	}()
 	if got, err := io.ReadAll(s); err != nil || !slices.Equal(got, sent) {
-		t.Errorf("got %d bytes back, %v; want the %d that were sent", len(got), err, len(sent))
+		t.Errorf("got %d bytes and error %v, want the %d bytes that were sent", len(got), err, len(sent))
 	}
 }
 
@@ -177,7 +177,7 @@ func TestCircuitLimits(t *testing.T) {
 				sent += len(block)
 			}
 			if limits.Bytes > 0 && int64(sent) > limits.Bytes+int64(len(block)) {
-				t.Errorf("%d bytes got through, want at most %d", sent, limits.Bytes)
+				t.Errorf("the circuit carried %d bytes, want at most %d", sent, limits.Bytes)
 			}
 			ended("the circuit is still open")
 			if _, err := open(t, a, b); err != nil {
@@ -229,7 +229,7 @@ func TestLostRelayIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if through(public)() {
-		t.Error("reserved at a peer that does not announce itself as a relay")
+		t.Error("the peer has reserved at a relay that does not announce itself")
 	}
 	emitter, err := public.EventBus().Emitter(new(event.EvtHostReachableAddrsChanged))
 	if err != nil {

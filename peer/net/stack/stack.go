@@ -49,8 +49,8 @@ func (c Config) mapsPorts() bool { return c.NAT && c.Reachability == node.Auto }
 type Stack struct {
 	Host    host.Host // also connects to itself
 	Punches *connection.Punches
-	Dials   *dialfilter.Filter // nil: any address is dialled
-	Ports   *portmap.Mapper    // nil: no ports are mapped
+	Dials   *dialfilter.Filter // if nil, the host dials any address
+	Ports   *portmap.Mapper    // if nil, no ports are mapped
 	Watcher *node.Watcher
 }
 
