@@ -7,7 +7,8 @@
 // The package describes only the present state. It does not improve connections.
 //
 // libp2p v0.51 records neither which connection a punched hole has led to, nor why a connection is relayed. It
-// reports only the events from which Punches determines both. TestNATHolePunchedLater fails without Punches.
+// reports only the events from which Punches determines both. TestNATHolePunchedLater in e2e fails without
+// Punches.
 //
 // Endpoints determines whether the process of a disconnected peer has ended (F2). In that case the peer's
 // machine refuses connections to an address at which the peer accepted them before. If only a link has failed,

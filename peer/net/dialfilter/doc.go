@@ -1,10 +1,10 @@
 // Package dialfilter filters the addresses of other peers that a peer dials.
 //
-// Any peer may claim that a peer is at 127.0.0.1 or 192.168.1.1: in the membership table of a job, in the DHT,
-// or about itself. libp2p v0.51 dials such addresses; TestLocalServicesAreNotDialled in peer/net/node fails
-// without the filter. A peer that dialled every such address would probe the owner's services, and those of the
-// local network, on behalf of a stranger. So the filter considers where a peer was met, which means: where it
-// was connected, where the owner has configured it as a supernode, or where mDNS has reported it.
+// Any peer may claim that it, or another peer, is at 127.0.0.1 or 192.168.1.1. libp2p v0.51 dials such addresses;
+// TestLocalServicesAreNotDialled in peer/net/node fails without the filter. A peer that dialled every such
+// address would probe the owner's services, and those of the local network, on behalf of a stranger. So the
+// filter considers where a peer was met: where it was connected, where the owner has configured it as a
+// supernode, or where mDNS has reported it.
 //
 //	address                        is dialled
 //	public                         always

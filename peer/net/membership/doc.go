@@ -1,4 +1,5 @@
-// Package membership admits only peers to a private network that have a token signed by its owner.
+// Package membership admits a peer to a private network only if the peer has a token signed by the network's
+// owner.
 //
 //	owner's key -- signs --> Token (network, holder, name, expiry) -- Invitation, a line of text
 //	                           ^
@@ -16,8 +17,8 @@
 //
 // A token may also name the person that the owner invites. All peers that such tokens admit belong to that
 // person. All peers that one token without a name admits count as peers of one person (Token.person). The
-// replicas of a rank can therefore be placed on peers of different owners: to count as several persons, a
-// person needs several invitations.
+// replicas of a rank can therefore be placed on peers of different owners: one person counts as several only with
+// several invitations.
 //
 // Peers exchange proofs before libp2p receives the connection. Over TCP and through relays, the exchange is at
 // the end of the security handshake (Gate.TLS). Over QUIC, the exchange is on the first stream, before the
@@ -26,12 +27,12 @@
 // excludes QUIC.
 //
 // The Gate is libp2p's connection gater. It permits only connections to admitted peers, so a transport
-// without an exchange of proofs cannot connect any peer. For a short time it neither dials a refused peer
-// nor accepts its connections.
+// without an exchange of proofs cannot connect any peer. For a short time after a refusal, the Gate permits
+// neither dials to the refused peer nor connections from it.
 //
-// The dialling peer shows its token first. The other peer answers with its own token only if the first one
-// is valid. A scan of the internet therefore reveals that a peer belongs to a private network, but not to
-// which one. A peer that dials reveals the network's name to any peer that answers.
+// The dialling peer shows its token first. The other peer answers with its own token only if the first one is
+// valid. A scan of the internet therefore reveals that a peer belongs to a private network, but not the name of
+// that network. A peer that dials reveals the name to any peer that answers.
 //
 // The function judge, which checks a proof, is pure, and so is the register of the results. The Service closes
 // the connections to peers whose tokens expire. It shows a renewed token to all connected peers, over

@@ -14,8 +14,8 @@
 //
 // libp2p v0.51 has a port manager of its own. On Linux it does not find routers by NAT-PMP, because the library
 // that it asks for the gateway rejects the request. It maps only libp2p's ports, and not those of direct
-// connections between processes. It does not search again if it finds no router at startup. TestNATRouterMapsPorts
-// fails with it, for NAT-PMP and for UPnP.
+// connections between processes. It does not search again if it finds no router at startup.
+// TestNATRouterMapsPorts in e2e fails with it, for NAT-PMP and for UPnP.
 //
 // Libraries implement the protocols. The library for NAT-PMP has not changed since 2019, nor has the protocol
 // (RFC 6886), and libp2p uses the same library.

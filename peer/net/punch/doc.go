@@ -8,9 +8,9 @@
 //	   |--- SYN -->  each router admits answers  <--- SYN ---|
 //	   |<=========== a direct connection ====================|
 //
-// libp2p v0.51 tries only when a circuit begins; TestNATHolePunchedLater fails without further attempts. A peer
-// may learn its public address later, and a router may change. So a Puncher repeats the attempt for as long as
-// two peers are connected only by circuits: at growing intervals, and soon after the addresses of this peer
+// libp2p v0.51 tries only when a circuit begins; TestNATHolePunchedLater in e2e fails without further attempts. A
+// peer may learn its public address later, and a router may change. So a Puncher repeats the attempt for as long
+// as two peers are connected only by circuits: at growing intervals, and soon after the addresses of this peer
 // change.
 //
 // libp2p v0.51 makes all dials from the listening port. A failed dial can then prevent a hole for minutes. So the

@@ -10,9 +10,9 @@
 //	   |<====== circuit, encrypted from end to end, metered ====>|
 //
 // Two parts of libp2p v0.51 are unsuitable. Its AutoRelay does not advertise a relay that has only private
-// addresses; TestLANRelay fails with it. Its relay announces the limits of a circuit to both peers. libp2p then
-// uses the circuit only for protocols that allow limited connections, and the DHT would stall on it. With such
-// limits, TestPeersThatDoNotListenConnectThroughARelay fails.
+// addresses; TestLANRelay in e2e fails with it. Its relay announces the limits of a circuit to both peers. libp2p
+// then uses the circuit only for protocols that allow limited connections, and the DHT would stall on it. With
+// such limits, TestPeersThatDoNotListenConnectThroughARelay fails.
 //
 // A peer reserves at each of its supernodes at once, without waiting for a reachability check. It renews each
 // reservation before it expires, and after a loss. A peer with fewer than three reservations also reserves at
