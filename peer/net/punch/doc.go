@@ -14,9 +14,11 @@
 // change.
 //
 // libp2p v0.51 makes all dials from the listening port. A failed dial can then prevent a hole for minutes. So the
-// Puncher's TCP transport dials peers that have relays from another port. Without it, TestNATSlowAndLossy failed
-// in 3 of 9 runs. All such dials share one port, which shows how a router translates ports; with a port for each
-// dial, TestNATAllKinds failed in 3 of 3 runs.
+// Puncher's TCP transport dials peers that have relays from another port, unless they have answered before.
+// Without the other port, TestNATSlowAndLossy in e2e failed in 3 of 9 runs. All such dials share one port, which
+// shows how a router translates ports; with a port for each dial, TestNATAllKinds in e2e failed in 3 of 3 runs.
+// Without the record of addresses that have answered, that test failed in 2 of 9 runs, and with the record in none
+// of 20.
 //
 // # Limits
 //
