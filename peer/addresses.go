@@ -8,18 +8,18 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// noListen, in place of an address, means that the host does not listen.
+// noListen is the value of --listen for a host that does not listen.
 const noListen = "none"
 
-// An addressList is the value of an option that lists multiaddrs. They are parsed when the option is set,
-// so that an error names the option, the variable or the file that has the wrong address. The first use
-// on the command line replaces the default; further ones add to it.
+// An addressList is the value of an option that lists multiaddrs. The addresses are parsed when the option is
+// set, so that an error names the option, the variable or the file with the wrong address. The first use on the
+// command line replaces the default. Further uses add addresses.
 type addressList struct {
-	texts []string             // as given; nil until the option is set
+	texts []string             // the addresses as given; nil until the option is set
 	parse func([]string) error // parses the texts and stores the result
 }
 
-// Set adds the addresses in text, which has commas between them.
+// Set adds the addresses in text, which commas separate.
 func (l *addressList) Set(text string) error { return l.Replace(append(l.texts, splitList(text)...)) }
 
 // Append adds one address.
@@ -34,13 +34,13 @@ func (l *addressList) Replace(texts []string) error {
 // GetSlice returns the addresses as they were given.
 func (l *addressList) GetSlice() []string { return l.texts }
 
-// String returns a text that Set parses, empty for the default.
+// String returns a text that Set accepts. It is empty until the option is set.
 func (l *addressList) String() string { return strings.Join(l.texts, ",") }
 
 // Type returns the name of the value's type in error messages.
 func (l *addressList) Type() string { return "list of multiaddrs" }
 
-// splitList returns the elements of a list with commas between them.
+// splitList returns the elements of a list, which commas separate.
 func splitList(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
@@ -54,7 +54,7 @@ func (c *Config) setListen(texts []string) (err error) {
 	return err
 }
 
-// setSupernodes sets Supernodes to the addresses in texts, and merges those of the same peer.
+// setSupernodes sets Supernodes to the addresses in texts. It merges addresses of the same peer.
 func (c *Config) setSupernodes(texts []string) error {
 	const example = "/ip4/192.0.2.1/tcp/4001/p2p/PEER-ID"
 	addrs, err := parseAddresses(texts, example)
@@ -70,7 +70,7 @@ func (c *Config) setSupernodes(texts []string) error {
 	return err
 }
 
-// parseAddresses parses multiaddrs; its error shows the example.
+// parseAddresses parses multiaddrs. Its error shows the example.
 func parseAddresses(texts []string, example string) (addrs []ma.Multiaddr, err error) {
 	for _, text := range texts {
 		a, err := ma.NewMultiaddr(text)

@@ -54,9 +54,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const deadline = time.Minute
 
-func newHost(t *testing.T) host.Host {
+func newHost(t *testing.T, options ...libp2p.Option) host.Host {
 	t.Helper()
-	h, err := libp2p.New(libp2p.Muxer(yamux.ID, Counting(yamux.DefaultTransport)), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.DisableMetrics())
+	h, err := libp2p.New(append(options, libp2p.Muxer(yamux.ID, Counting(yamux.DefaultTransport)), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.DisableMetrics())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,9 @@ func TestResetProbeCountsAsAnswer(t *testing.T) {
 // TestV3SilentBusyConnectionIsDropped uses a busy connection on which each probe waits for longer
 // than the interval between probes.
 func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
-	a, b := newHost(t), newHost(t)
+	// b has no limits: to libp2p, a question lasts until a moment after ended, so that a third one might be
+	// refused.
+	a, b := newHost(t), newHost(t, libp2p.ResourceManager(&network.NullResourceManager{}))
 	began, ended := make(chan struct{}), make(chan struct{})
 	tell := func(c chan struct{}) {
 		select {
@@ -253,9 +255,14 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := a.Network().ConnsToPeer(b.ID())[0]
+	part, read := []byte("some of a file"), make(chan struct{})
 	a.SetStreamHandler("/file", func(s network.Stream) {
 		defer s.Reset()
-		io.Copy(io.Discard, s)
+		for buf := make([]byte, len(part)); ; tell(read) {
+			if _, err := io.ReadFull(s, buf); err != nil {
+				return
+			}
+		}
 	})
 	file, err := b.NewStream(t.Context(), a.ID(), "/file")
 	if err != nil {
@@ -276,11 +283,11 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 	var probed time.Time
 	for questions < 8 {
 		before := arrived(c)
-		if _, err := file.Write([]byte("some of a file")); err != nil {
+		if _, err := file.Write(part); err != nil {
 			t.Fatal(err)
 		}
-		for arrived(c) == before {
-			time.Sleep(time.Millisecond) // interval between polls
+		if await(read, "the bytes do not arrive"); arrived(c) == before {
+			t.Fatal("arrived bytes are not counted")
 		}
 		now = now.Add(checkEvery)
 		s.check(now)

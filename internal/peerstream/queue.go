@@ -7,16 +7,16 @@ import (
 
 // A queue holds the messages that wait for one peer.
 type queue[M any] struct {
-	supersedes func(m, older M) bool // nil: never
-	limit      int                   // 0: none
+	supersedes func(m, older M) bool // may be nil
+	limit      int                   // maximum number of messages; 0 means no limit
 	ready      chan struct{}         // holds an element if there may be messages
 
 	mu       sync.Mutex
 	messages []M
 }
 
-// put adds a message, or replaces one that it supersedes. It drops the message if the queue is full. It
-// never blocks.
+// put adds a message, or puts it in the place of one that it supersedes. If the queue is full, put drops the
+// message. It never blocks.
 func (q *queue[M]) put(m M) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -38,7 +38,7 @@ func (q *queue[M]) put(m M) {
 	}
 }
 
-// take waits for a message. ok is false if ctx has ended.
+// take waits for a message, and removes and returns the oldest one. ok is false if ctx has ended.
 func (q *queue[M]) take(ctx context.Context) (m M, ok bool) {
 	for {
 		q.mu.Lock()

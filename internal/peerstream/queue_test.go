@@ -2,7 +2,7 @@ package peerstream
 
 import "testing"
 
-// A numbered message replaces older ones of its subject.
+// A numbered message supersedes older ones with the same subject.
 type numbered struct {
 	subject string
 	number  int
@@ -35,6 +35,6 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 	}
 	if left := len(w.queue.messages); left > 0 {
-		t.Errorf("%d messages were queued beyond the limit", left)
+		t.Errorf("%d messages above the limit were queued", left)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
-// dialTimeout bounds the opening of a connection and a stream. On a wide network this may take several
-// heartbeat periods; only messages to this peer wait.
+// dialTimeout bounds the time for opening a connection and a stream. Over a long distance, this may take several
+// heartbeat periods. Only the messages to that peer wait.
 const dialTimeout = 5 * time.Second
 
 // Config describes the messages from this host to one peer.
@@ -25,19 +25,19 @@ type Config[M any] struct {
 	Host     host.Host
 	To       p2ppeer.ID
 	Protocol protocol.ID
-	Hello    proto.Message // first message on each stream
-	Timeout  time.Duration // bounds the writing of one message
+	Hello    proto.Message // the first message on each stream
+	Timeout  time.Duration // bounds the time for writing one message
 	Log      zerolog.Logger
 
-	// NewEncoder is called for each new stream and returns the encoding of its messages. So an encoder may
-	// depend on the earlier messages on the same stream.
+	// NewEncoder is called for each new stream. It returns the function that encodes the messages on that
+	// stream, which may depend on earlier messages on the same stream.
 	NewEncoder func() func(M) proto.Message
 
-	// Supersedes reports whether a message makes an older one needless, which is still in the queue. The
-	// newer message then takes the older one's place. It may be nil.
+	// Supersedes reports whether the message m replaces an older message that is still in the queue. If
+	// Supersedes is nil, no message does.
 	Supersedes func(m, older M) bool
-	// MaxQueued bounds the messages in the queue; further ones are dropped. If it is 0, Supersedes must
-	// bound the queue.
+	// MaxQueued is the maximum number of messages in the queue. Further messages are dropped. If MaxQueued is
+	// 0, there is no limit, and Supersedes must bound the queue.
 	MaxQueued int
 }
 
@@ -49,10 +49,10 @@ type Writer[M any] struct {
 	// Used only by Run.
 	stream network.Stream // nil if there is none
 	encode func(M) proto.Message
-	stop   func() bool // unregisters the stream's reset on the end of the context
+	stop   func() bool // the stream is then no longer reset when the context ends
 }
 
-// NewWriter returns a Writer that sends nothing until Run is called.
+// NewWriter returns a Writer that sends no messages until Run is called.
 func NewWriter[M any](c Config[M]) *Writer[M] {
 	return &Writer[M]{config: c, queue: queue[M]{
 		supersedes: c.Supersedes, limit: c.MaxQueued, ready: make(chan struct{}, 1),
@@ -76,7 +76,7 @@ func (w *Writer[M]) Run(ctx context.Context) {
 	}
 }
 
-// send writes m on the open stream or, if that has ended, on a new one.
+// send writes m on the open stream. If that fails, or there is no stream, send writes m on a new stream.
 func (w *Writer[M]) send(ctx context.Context, m M) error {
 	if w.stream != nil && w.write(w.encode(m)) == nil {
 		return nil
@@ -94,7 +94,7 @@ func (w *Writer[M]) send(ctx context.Context, m M) error {
 }
 
 func (w *Writer[M]) open(ctx context.Context) error {
-	redial.Allow(w.config.Host, w.config.To) // needs no backoff: the Writer dials at most once at a time
+	redial.Allow(w.config.Host, w.config.To) // no backoff is necessary: the Writer makes one dial at a time
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	dialCtx = network.WithAllowLimitedConn(dialCtx, "small messages")
@@ -107,7 +107,7 @@ func (w *Writer[M]) open(ctx context.Context) error {
 	return nil
 }
 
-// write writes a message. On error it drops the stream, on which the message may be incomplete.
+// write writes a message. If that fails, write drops the stream, since part of the message may have been sent.
 func (w *Writer[M]) write(m proto.Message) error {
 	err := w.stream.SetWriteDeadline(time.Now().Add(w.config.Timeout))
 	if err == nil {

@@ -31,8 +31,8 @@ func newHost(t *testing.T) *loopback.Host {
 	return l
 }
 
-// newWriter returns a Writer to h itself. It sends each number as the difference to the one before it on the
-// same stream.
+// newWriter returns a Writer to h itself. The Writer sends each number as its difference from the previous number
+// on the same stream.
 func newWriter(h *loopback.Host) *Writer[uint64] {
 	return NewWriter(Config[uint64]{
 		Host: h, To: h.ID(), Protocol: testProtocol,
@@ -58,8 +58,8 @@ func startWriter(t *testing.T, h *loopback.Host) *Writer[uint64] {
 	return w
 }
 
-// readAll returns the numbers that arrive on streams, as they arrive. It resets a stream after limit
-// numbers, and reports that on ended.
+// readAll makes h read all streams of the protocol. arrived receives each number that h reads. h resets a stream
+// after limit numbers; ended then receives their count.
 func readAll(h *loopback.Host, limit int) (arrived <-chan uint64, ended <-chan uint64) {
 	numbers, ends := make(chan uint64, 100), make(chan uint64, 100)
 	h.SetStreamHandler(testProtocol, func(s network.Stream) {

@@ -25,7 +25,7 @@ func TestAllow(t *testing.T) {
 	info := p2ppeer.AddrInfo{ID: to.ID(), Addrs: to.Addrs()}
 	from.Network().(*swarm.Swarm).Backoff().AddBackoff(info.ID, info.Addrs[0])
 	if err := from.Connect(context.Background(), info); !errors.Is(err, swarm.ErrDialBackoff) {
-		t.Fatalf("after a failure: got %v, want %v", err, swarm.ErrDialBackoff)
+		t.Fatalf("during the backoff: got %v, want %v", err, swarm.ErrDialBackoff)
 	}
 	Allow(from, info.ID)
 	if err := from.Connect(context.Background(), info); err != nil {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -40,10 +41,13 @@ func TestR4RankContinuesWithoutAReplicaThatIsAside(t *testing.T) {
 		Stalled: func(view.Process) { once.Do(func() { close(cut) }); job.SetAside(silent) },
 	})
 	const decisions = 100
-	await := func(done func() bool) {
-		for !done() {
-			time.Sleep(time.Millisecond) // interval between polls
+	await := func(done func() bool) error {
+		for end := time.Now().Add(time.Minute); !done(); time.Sleep(time.Millisecond) { // interval between polls
+			if time.Now().After(end) {
+				return errors.New("timed out waiting for a view")
+			}
 		}
+		return nil
 	}
 	var times [2][decisions]float64
 	there := make(chan struct{})
@@ -62,9 +66,13 @@ func TestR4RankContinuesWithoutAReplicaThatIsAside(t *testing.T) {
 			job.Kill(p)
 			return nil
 		}
-		await(func() bool { return job.View().Counts(p) })
+		if err := await(func() bool { return job.View().Counts(p) }); err != nil {
+			return err
+		}
 		close(there)
-		await(func() bool { return job.View().IsMaster(p) })
+		if err := await(func() bool { return job.View().IsMaster(p) }); err != nil {
+			return err
+		}
 		if now := e.Wtime(); now < times[1][decisions-1] {
 			t.Errorf("the new master's time is %v, after %v", now, times[1][decisions-1])
 		}

@@ -17,17 +17,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
 )
 
-// A Way is the kind of route that a connection takes.
+// A Way is a kind of connection.
 type Way string
 
-// The ways, best first.
+// The kinds of connections, best first.
 const (
 	Direct  Way = "direct"
 	Punched Way = "punched" // direct after hole punching, in which both peers dial at the same time
 	Relayed Way = "relayed"
 )
 
-// Ways lists all ways, best first.
+// Ways lists all kinds of connections, best first.
 var Ways = []Way{Direct, Punched, Relayed}
 
 // A Connection describes a connection to another peer.
@@ -36,7 +36,7 @@ type Connection struct {
 	Relay     p2ppeer.ID // ID of the relay, if any
 	Transport string     // tcp or quic; for a circuit, the transport to the relay
 	Address   ma.Multiaddr
-	Why       string // why it is not better; empty if it is direct, over TCP
+	Why       string // why the connection is not better; empty if it is direct and uses TCP
 }
 
 // Of describes one connection of h.
@@ -56,8 +56,8 @@ func Of(h host.Host, c network.Conn, punches *Punches) Connection {
 	return out
 }
 
-// Outline returns Why without the results for single addresses. Other peers must not read those results,
-// since they have named the addresses.
+// Outline returns Why without the results for single addresses. It is for other peers, which must not read these
+// results: since they may have named the addresses, they would learn what this peer can reach.
 func (c Connection) Outline() string {
 	if c.Way == Relayed {
 		return "no direct connection"
@@ -80,7 +80,8 @@ func Best(h host.Host, peer p2ppeer.ID, punches *Punches) (Connection, bool) {
 	}), true
 }
 
-// why explains why a connection is not better, from the known attempts to make a better one.
+// why explains why a connection is not better. tried describes the attempts to make a better one. known reports
+// whether a direct address of the peer is known.
 func why(c Connection, tried attempt, known bool) string {
 	switch {
 	case c.Way == Punched:
@@ -133,7 +134,7 @@ func hasDirect(addrs []ma.Multiaddr) bool {
 	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return connected.RelayOf(a) == "" })
 }
 
-// maxReason bounds a reason, in bytes, because libp2p lists the result for each address.
+// maxReason bounds a reason, in bytes. Errors of libp2p can be long, since they list the result for each address.
 const maxReason = 160
 
 // dialFailure shortens the text of a swarm.DialError, which lists the result for each address, to one line.

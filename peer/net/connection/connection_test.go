@@ -89,7 +89,7 @@ func TestPunchedConnectionIsRecognizedByItsTime(t *testing.T) {
 	}
 	a = a.after(&holepunch.Event{Evt: &holepunch.EndHolePunchEvt{Error: "e"}})
 	if a.made(at) {
-		t.Error("punched by an attempt that failed")
+		t.Error("a failed attempt counts as the origin of the connection")
 	}
 }
 
@@ -100,13 +100,13 @@ func TestAttemptsAreBounded(t *testing.T) {
 		p.Trace(&holepunch.Event{Timestamp: int64(i), Remote: p2ppeer.ID(fmt.Sprint(i)), Evt: &holepunch.ProtocolErrorEvt{Error: long}})
 	}
 	if len(p.last) != maxPeers {
-		t.Errorf("got %d peers, want %d", len(p.last), maxPeers)
+		t.Errorf("attempts for %d peers are recorded, want %d", len(p.last), maxPeers)
 	}
 	if p.of("0").times != 0 || p.of(p2ppeer.ID(fmt.Sprint(maxPeers))).times != 1 {
 		t.Error("entries other than the oldest were forgotten")
 	}
 	if n := len(p.of("20").failed); n > maxReason+len("…") {
-		t.Errorf("a reason of %d bytes", n)
+		t.Errorf("got a reason of %d bytes, want at most %d", n, maxReason+len("…"))
 	}
 }
 
@@ -123,7 +123,7 @@ func newHost(t *testing.T) host.Host {
 func TestConnectionBetweenTwoHosts(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if _, ok := Best(a, b.ID(), nil); ok {
-		t.Error("reported a connection before there is one")
+		t.Error("a connection was reported before the hosts connected")
 	}
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
 		t.Fatal(err)
@@ -133,12 +133,12 @@ func TestConnectionBetweenTwoHosts(t *testing.T) {
 		t.Errorf("got %+v, %v; want a direct one", c, ok)
 	}
 	if rtt, ok := RoundTrip(t.Context(), a, b.ID()); !ok || rtt <= 0 {
-		t.Errorf("got a round trip of %v, %v", rtt, ok)
+		t.Errorf("got a round trip of %v, %v; want more than 0", rtt, ok)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if rtt, ok := RoundTrip(ended, a, b.ID()); ok {
-		t.Errorf("got a round trip of %v in no time", rtt)
+		t.Errorf("got a round trip of %v although the context had ended", rtt)
 	}
 }
 

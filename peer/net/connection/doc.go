@@ -4,9 +4,14 @@
 //	libp2p's hole puncher -- events --> Punches --.
 //	connections of the host ----------------------+--> Best --> Connection
 //
-// It describes only the present state, and does not improve connections.
+// The package describes only the present state. It does not improve connections.
 //
-// The type Endpoints determines whether a disconnected peer has ended (F2): the peer's machine then refuses
-// connections to an address where the peer accepted them before. If only a link has failed, there is no
-// answer.
+// libp2p v0.51 records neither which connection a punched hole has led to, nor why a connection is relayed. It
+// reports only the events from which Punches determines both. TestNATHolePunchedLater in e2e fails without
+// Punches.
+//
+// Endpoints determines whether the process of a disconnected peer has ended (F2). In that case the peer's
+// machine refuses connections to an address at which the peer accepted them before. If only a link has failed,
+// there is no answer. libp2p v0.51 does not distinguish these cases; TestF2KilledPeerIsLostAtOnce in
+// peer/job/submit fails without Endpoints.
 package connection

@@ -22,19 +22,19 @@ import (
 const (
 	probeTimeout = 3 * time.Second
 	// refusedTimeout bounds one attempt. The pauses between attempts double, from refusedPause to
-	// maxRefusedPause. The listener of a dying process closes milliseconds after its connections have
-	// broken.
+	// maxRefusedPause. The first pauses are short, because the listener of a dying process closes milliseconds
+	// after its connections have broken.
 	refusedTimeout  = time.Second
 	refusedPause    = 10 * time.Millisecond
 	maxRefusedPause = 500 * time.Millisecond
-	breakPause      = 20 * time.Millisecond // between two checks whether the connections have broken
+	breakPause      = 20 * time.Millisecond // interval between checks whether the connections have broken
 	// relayRefusal is the time for which a peer must be refused if it may be reachable through a relay.
 	relayRefusal = 5 * time.Second
 )
 
-// Endpoints are the addresses at which another peer accepted TCP connections while this one was connected to
-// it. A refused connection to such an address is evidence that the peer has ended. The zero value is empty.
-// Its methods are safe for concurrent use.
+// Endpoints records the addresses at which another peer accepted TCP connections while this peer was connected
+// to it. If such an address refuses connections later, the other peer has probably ended. The zero value is
+// empty. The methods are safe for concurrent use.
 type Endpoints struct {
 	mu      sync.Mutex
 	open    []endpoint
@@ -45,15 +45,15 @@ type Endpoints struct {
 type endpoint struct {
 	machine netip.Addr
 	address string       // host:port
-	from    *net.TCPAddr // local address with any port; nil for any
+	from    *net.TCPAddr // local address to dial from, with port 0; nil for any address
 }
 
-// Probe dials the known addresses of a peer on the machines where it is connected now, and records those
-// that accept. It takes 3 s at most. It replaces earlier results, unless all dials timed out, or the peer
-// disconnects meanwhile.
+// Probe dials the known addresses of a peer on the machines at which the peer is connected now, and records the
+// addresses that accept. It takes at most probeTimeout. The results replace earlier ones, unless all dials time
+// out or the peer disconnects meanwhile.
 //
-// Probe uses up one of the few connections that the peer's listener accepts from one address per second:
-// see Known.
+// A peer accepts few connections per second from one address, and Probe uses one of them. Known reports whether
+// Probe is necessary.
 func (d *Endpoints) Probe(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -74,8 +74,8 @@ func (d *Endpoints) Probe(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 	}
 }
 
-// breakSoon reports whether all connections break within a moment. The peer is then about to end, and has
-// closed its listeners first.
+// breakSoon reports whether all connections break within a moment. In that case the peer is about to end, and
+// has closed its listeners first.
 func breakSoon(ctx context.Context, conns []network.Conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
 	defer cancel()
@@ -91,8 +91,9 @@ func breakSoon(ctx context.Context, conns []network.Conn) bool {
 	}
 }
 
-// opened returns the endpoints that are open as far as is known; before are the endpoints known so far. It
-// drops endpoints that were not tried again, since a restarted peer may have other ones.
+// opened returns the endpoints that count as open after a probe with these answers. before are those that counted
+// as open until then. opened drops endpoints that were not tried again, since a restarted peer may have other
+// ones.
 func opened(answers []answer, before []endpoint) (open []endpoint) {
 	var silent []endpoint
 	refused := false
@@ -114,7 +115,7 @@ func opened(answers []answer, before []endpoint) (open []endpoint) {
 	return open
 }
 
-// Known reports whether an endpoint is known on a machine where the peer is connected now, or a search is in
+// Known reports whether an endpoint is known on a machine at which the peer is connected now, or a Probe is in
 // progress.
 func (d *Endpoints) Known(h host.Host, peer p2ppeer.ID) bool {
 	d.mu.Lock()
@@ -141,16 +142,16 @@ func (d *Endpoints) of(last ma.Multiaddr) (out []endpoint) {
 	return out
 }
 
-// AwaitRefused returns true when the machine at last, the address where the peer was last reached, refuses
-// connections to the peer's endpoints: the peer's process has ended. It repeats its attempts until ctx
-// ends. It dials from the local address that was accepted before, because a firewall may refuse connections
-// from another network. It returns false at once if the peer was reached through a relay, or if no endpoint
-// on that machine is known.
+// AwaitRefused returns true when the machine of a peer refuses connections to the peer's endpoints. In that case
+// the peer's process has ended. last is the address at which the peer was last reached. AwaitRefused repeats its
+// attempts until ctx ends, and then returns false. It dials from the local address that was accepted before,
+// because a firewall may refuse connections from another network. It returns false at once if the peer was
+// reached through a relay, or if no endpoint on its machine is known.
 //
-// If only a link has failed, there is no answer, so AwaitRefused does not report the peer. A firewall in
-// between may refuse connections like the machine itself. If some of the peer's addresses addrs lead
-// through relays, the refusal must therefore last some seconds. The caller ends ctx if it reaches the peer
-// in that time.
+// If only a link has failed, there is no answer, so AwaitRefused does not return true. A firewall on the path may
+// refuse connections as the machine itself would. So if one of the peer's addresses addrs leads through a relay,
+// AwaitRefused returns true only if the refusal lasts for relayRefusal. The caller ends ctx if it reaches the
+// peer in that time.
 func (d *Endpoints) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.Multiaddr) bool {
 	at := d.of(last)
 	refusal := time.Duration(0)
@@ -177,7 +178,7 @@ func (d *Endpoints) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs [
 	return false
 }
 
-// endpoints returns the addresses at which a peer may listen on the machine of the address last.
+// endpoints selects those of a peer's addresses that are on the machine of the address last and use TCP.
 func endpoints(addrs []ma.Multiaddr, last ma.Multiaddr) (out []endpoint) {
 	machine, ok := ipOf(last)
 	if !ok {
@@ -197,7 +198,7 @@ func endpoints(addrs []ma.Multiaddr, last ma.Multiaddr) (out []endpoint) {
 
 const maxEndpoints = 4 // number of endpoints of a peer that are tried
 
-// ipOf returns the IP address of a direct address.
+// ipOf returns the IP address at the beginning of an address. It returns false for a circuit.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	if a == nil || connected.RelayOf(a) != "" {
 		return netip.Addr{}, false
@@ -222,14 +223,14 @@ func refused(ctx context.Context, at []endpoint) bool {
 	return yes && !no
 }
 
-// An answer is the result of dialling an endpoint: err, or the local address that was accepted.
+// An answer is the result of dialling an endpoint. If err is nil, from is the local address that was accepted.
 type answer struct {
 	endpoint
 	err error
 }
 
-// accepted reports whether the peer listens at the endpoint. A reset also counts: the listener accepts no
-// more at the moment, and has closed the connection before the dial returned.
+// accepted reports whether the peer listens at the endpoint. A reset shows this too: the listener accepts no
+// further connections at the moment, and has closed this one before the dial returned.
 func (a answer) accepted() bool { return a.err == nil || errors.Is(a.err, syscall.ECONNRESET) }
 
 // dialAll dials all endpoints at the same time.

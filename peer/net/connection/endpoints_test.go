@@ -27,12 +27,12 @@ func TestAddressesProbedAfterDisconnection(t *testing.T) {
 		last string
 		want []string
 	}{
-		"over TCP":                        {"/ip4/11.0.0.1/tcp/1", []string{"11.0.0.1:1"}},
-		"over QUIC":                       {"/ip4/11.0.0.1/udp/1/quic-v1", []string{"11.0.0.1:1"}},
-		"peer has dialled":                {"/ip4/11.0.0.1/tcp/40000", []string{"11.0.0.1:1"}},
-		"through a relay":                 {"/ip4/11.0.0.9/tcp/2/p2p/" + relay + "/p2p-circuit", nil},
-		"not a listening address":         {"/ip4/11.0.0.7/tcp/40000", nil},
-		"by its name within this process": {"/memory/1", nil},
+		"over TCP":                {"/ip4/11.0.0.1/tcp/1", []string{"11.0.0.1:1"}},
+		"over QUIC":               {"/ip4/11.0.0.1/udp/1/quic-v1", []string{"11.0.0.1:1"}},
+		"peer has dialled":        {"/ip4/11.0.0.1/tcp/40000", []string{"11.0.0.1:1"}},
+		"through a relay":         {"/ip4/11.0.0.9/tcp/2/p2p/" + relay + "/p2p-circuit", nil},
+		"not a listening address": {"/ip4/11.0.0.7/tcp/40000", nil},
+		"within this process":     {"/memory/1", nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -69,8 +69,8 @@ func TestRefusedIfTheListenerIsClosed(t *testing.T) {
 		"no listener":               {t.Context(), []string{s}, true},
 		"a listener":                {t.Context(), []string{o}, false},
 		"no listener at one of two": {t.Context(), []string{o, s}, false},
-		"one of two is not there":   {t.Context(), []string{s, silent}, true},
-		"the time is over":          {ended, []string{s, silent}, false},
+		"no answer at one of two":   {t.Context(), []string{s, silent}, true},
+		"the context has ended":     {ended, []string{s, silent}, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -85,12 +85,12 @@ func TestRefusedIfTheListenerIsClosed(t *testing.T) {
 	}
 	elsewhere := []endpoint{{address: s, from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}}
 	if refused(t.Context(), elsewhere) {
-		t.Error("refused from an address that this machine does not have")
+		t.Error("a dial from an address that this machine does not have counts as refused")
 	}
 }
 
-// TestF2StoppedPeerIsRefused checks that an ended peer is refused at an address that accepted
-// connections before.
+// TestF2StoppedPeerIsRefused checks that AwaitRefused recognizes a peer that has ended, at an address that
+// accepted connections before.
 func TestF2StoppedPeerIsRefused(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -107,25 +107,25 @@ func TestF2StoppedPeerIsRefused(t *testing.T) {
 	}
 	d.Probe(t.Context(), h, peer.ID())
 	if !d.Known(h, peer.ID()) {
-		t.Error("its endpoint is not known")
+		t.Error("no endpoint is known after the probe")
 	}
 	if d.AwaitRefused(short, last, nil) {
-		t.Error("refused while the peer listens")
+		t.Error("the peer counts as refused while it listens")
 	}
 	go func() { // ends at once
 		peer.Close()
 	}()
 	if !d.AwaitRefused(t.Context(), last, nil) {
-		t.Error("not refused after the peer has ended")
+		t.Error("the peer does not count as refused after it has ended")
 	}
 	relayed := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/1/p2p/" + h.ID().String() + "/p2p-circuit")}
 	soon, cancel := context.WithTimeout(t.Context(), relayRefusal/2)
 	defer cancel()
 	if d.AwaitRefused(soon, last, relayed) {
-		t.Error("refused before it could be reached through a relay")
+		t.Error("the peer counts as refused before there was time to reach it through a relay")
 	}
 	if !d.AwaitRefused(t.Context(), last, relayed) {
-		t.Error("not refused although it cannot be reached through a relay either")
+		t.Error("the peer does not count as refused although there was time to reach it through a relay")
 	}
 	h.Network().ClosePeer(peer.ID())
 	if d.Known(h, peer.ID()) {
@@ -133,11 +133,11 @@ func TestF2StoppedPeerIsRefused(t *testing.T) {
 	}
 }
 
-// TestF2PeerThatStopsDuringAProbeIsRefused probes a peer between the end of its listeners and that of its
-// connections.
+// TestF2PeerThatStopsDuringAProbeIsRefused probes a peer that has closed its listeners and is about to close its
+// connections. Such a probe must not replace the results of an earlier one.
 func TestF2PeerThatStopsDuringAProbeIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, goes := range map[string]bool{"it goes": true, "it only takes no more": false} {
+	for name, goes := range map[string]bool{"the peer ends": true, "the peer only closes its listeners": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, peer := newHost(t), newHost(t)
@@ -164,8 +164,8 @@ func TestF2PeerThatStopsDuringAProbeIsRefused(t *testing.T) {
 	}
 }
 
-// TestV3RefusalAtAnUnverifiedAddressIsIgnored checks that a refusal is ignored at an address that never
-// accepted a connection. A firewall may refuse it, or another machine that has the address now.
+// TestV3RefusalAtAnUnverifiedAddressIsIgnored checks that a refusal at an address is ignored if that address
+// never accepted a connection. A firewall may refuse connections there, or another machine may have the address.
 func TestV3RefusalAtAnUnverifiedAddressIsIgnored(t *testing.T) {
 	h, peer := newHost(t), newHost(t)
 	if err := peer.Connect(t.Context(), *host.InfoFromHost(h)); err != nil {
@@ -185,16 +185,16 @@ func TestV3RefusalAtAnUnverifiedAddressIsIgnored(t *testing.T) {
 	h.Peerstore().AddAddr(peer.ID(), at, time.Hour)
 	var d Endpoints
 	if d.AwaitRefused(t.Context(), last, nil) {
-		t.Error("refused without a known door")
+		t.Error("the peer counts as refused although no endpoint is known")
 	}
 	d.Probe(t.Context(), h, peer.ID())
 	if len(d.open) > 0 || d.AwaitRefused(t.Context(), last, nil) {
-		t.Errorf("refused at a door that was never open: %v", d.open)
+		t.Errorf("the peer counts as refused at an address that never accepted connections: %v", d.open)
 	}
 }
 
-// TestUnresponsiveAddressesAreRemembered checks that endpoints without an answer stay known, unless another
-// result replaces them.
+// TestUnresponsiveAddressesAreRemembered checks that endpoints that do not answer stay known, unless another
+// endpoint answers.
 func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 	open, shut := error(nil), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	silent, before := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, []string{"a", "b"}
@@ -204,13 +204,13 @@ func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 		answers []answer
 		want    []string
 	}{
-		"all are silent":                          {[]answer{at("a", silent), at("b", silent), at("c", silent)}, []string{"a", "b"}},
-		"one is, and is all there is":             {[]answer{at("a", silent)}, []string{"a"}},
-		"one is, another is refused":              {[]answer{at("a", silent), at("b", shut)}, nil},
-		"one is, a new one is open":               {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
+		"no address answers":                      {[]answer{at("a", silent), at("b", silent), at("c", silent)}, []string{"a", "b"}},
+		"the only address does not answer":        {[]answer{at("a", silent)}, []string{"a"}},
+		"one does not answer, another refuses":    {[]answer{at("a", silent), at("b", shut)}, nil},
+		"one does not answer, a new one accepts":  {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
 		"one accepts no more connections for now": {[]answer{at("a", full)}, []string{"a"}},
-		"other endpoints known":                   {[]answer{at("c", silent)}, nil},
-		"no endpoint known":                       {nil, nil},
+		"only an unknown address was dialled":     {[]answer{at("c", silent)}, nil},
+		"no address was dialled":                  {nil, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -229,8 +229,8 @@ func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 	}
 }
 
-// TestF2ListenerThatStillAcceptsIsProbedAgainSoon simulates a dying process, whose listener closes a moment
-// after its connections have broken.
+// TestF2ListenerThatStillAcceptsIsProbedAgainSoon simulates a dying process: its listener closes a moment after
+// its connections have broken.
 func TestF2ListenerThatStillAcceptsIsProbedAgainSoon(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -262,6 +262,6 @@ func TestF2ListenerThatStillAcceptsIsProbedAgainSoon(t *testing.T) {
 	listener.Close()
 	<-ended
 	if len(asked) < 2 {
-		t.Errorf("asked %d times within %v", len(asked), maxRefusedPause)
+		t.Errorf("%d attempts within %v, want at least 2", len(asked), maxRefusedPause)
 	}
 }

@@ -11,8 +11,8 @@ import (
 // maxPeers bounds the number of peers whose last attempt is remembered.
 const maxPeers = 1024
 
-// Punches records libp2p's attempts to reach peers directly that are connected through a relay. A nil
-// Punches records nothing. Its methods are safe for concurrent use.
+// Punches records the attempts of libp2p to connect directly to peers that are connected through a relay. A nil
+// Punches records nothing. The methods are safe for concurrent use.
 type Punches struct {
 	mu   sync.Mutex
 	last map[p2ppeer.ID]attempt
@@ -23,13 +23,13 @@ var _ holepunch.EventTracer = (*Punches)(nil)
 // NewPunches returns an empty Punches.
 func NewPunches() *Punches { return &Punches{last: make(map[p2ppeer.ID]attempt)} }
 
-// An attempt describes the attempts to reach one peer directly.
+// An attempt describes the last attempt to reach one peer directly.
 type attempt struct {
 	heard        time.Time // time of the last event
-	dialled      string    // why a direct dial failed; empty if it did not
+	dialled      string    // why the direct dial failed; empty if it succeeded
 	punching     bool
 	times        int    // attempts to punch a hole since the last success
-	failed       string // why the last attempt failed; empty if it did not
+	failed       string // why the last attempt failed; empty if it succeeded
 	begun, ended time.Time
 	punched      bool // success, between begun and ended
 }
@@ -39,7 +39,7 @@ func (a attempt) made(opened time.Time) bool {
 	return a.punched && !opened.Before(a.begun.Add(-slack)) && !opened.After(a.ended.Add(slack))
 }
 
-// after returns the attempt after one more event.
+// after returns the attempt as it is after one more event.
 func (a attempt) after(e *holepunch.Event) attempt {
 	at := time.Unix(0, e.Timestamp)
 	a.heard = at
@@ -75,7 +75,7 @@ func (p *Punches) Trace(e *holepunch.Event) {
 	p.last[e.Remote] = p.last[e.Remote].after(e)
 }
 
-// forgetOldest makes room for another peer. p.mu is held.
+// forgetOldest removes the peer whose last event is the oldest. p.mu is held.
 func (p *Punches) forgetOldest() {
 	var oldest p2ppeer.ID
 	for id, a := range p.last {

@@ -9,7 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 )
 
-const pings = 3 // number of pings, of which the shortest counts
+const pings = 3 // per measurement; the fastest one counts
 
 // RoundTrip returns the shortest of a few round trips to a peer. It returns false if the peer does not
 // answer before ctx ends.
@@ -18,7 +18,7 @@ func RoundTrip(ctx context.Context, h host.Host, peer p2ppeer.ID) (best time.Dur
 	results := ping.Ping(ctx, h, peer)
 	defer func() {
 		cancel()
-		for range results { // wait until its goroutine has ended
+		for range results { // until the goroutine of Ping has ended
 		}
 	}()
 	for range pings {

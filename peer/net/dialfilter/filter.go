@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	remembered = 24 * time.Hour // how long a place is remembered after the last contact
+	remembered = 24 * time.Hour // time for which a place is remembered after the last contact
 	maxPeers   = 4096           // peers that were met nearby
 	maxPlaces  = 16             // places of one peer
-	ownFor     = time.Second    // how long this machine's addresses are cached
+	ownFor     = time.Second    // time for which this machine's addresses are cached
 )
 
 // A Filter is the dial filter of one peer. Use New to create one. Its methods are safe for concurrent use.
@@ -29,10 +29,10 @@ type Filter struct {
 
 	mu       sync.Mutex
 	met      map[p2ppeer.ID]*places
-	names    map[string][]p2ppeer.ID // configured names, with the peers that they belong to
+	names    map[string][]p2ppeer.ID // peers by configured host name
 	farthest distance                // of all peers met since the start
 	own      []netip.Prefix          // addresses of this machine, each with its network
-	ownAt    time.Time
+	ownAt    time.Time               // time when own was determined
 }
 
 // New returns the filter of a peer that has not met any other peer.
@@ -40,14 +40,14 @@ func New() *Filter {
 	return &Filter{addresses: net.InterfaceAddrs, met: make(map[p2ppeer.ID]*places), names: make(map[string][]p2ppeer.ID)}
 }
 
-// places are the nearby addresses where a peer was met, and those that the owner has configured.
+// places are the nearby addresses at which a peer was met, and its configured addresses.
 type places struct {
 	at    map[netip.Addr]time.Time // last contact at each address
 	named []netip.Addr             // configured by the owner; never forgotten
 	last  time.Time
 }
 
-// A distance classifies the address at which a peer was met.
+// A distance classifies an address at which a peer was met.
 type distance int
 
 const (
@@ -62,14 +62,14 @@ func (f *Filter) Name(info p2ppeer.AddrInfo) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, a := range info.Addrs {
-		who := info.ID
+		id := info.ID
 		if relay := connected.RelayOf(a); relay != "" {
-			who = relay
+			id = relay
 		}
 		if ip, ok := ipOf(a); ok {
-			f.addAddress(who, ip)
+			f.addAddress(id, ip)
 		} else if name, ok := nameOf(a); ok {
-			f.addName(who, name)
+			f.addName(id, name)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func (f *Filter) Met(c network.Conn) {
 	}
 }
 
-// MayDial is like May for a multiaddr. A relay on the way is dialled, and checked, on its own.
+// MayDial is like May for a multiaddr. It permits all circuits, since libp2p dials their relays separately.
 func (f *Filter) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
 	if connection.IsCircuit(at) {
 		return true
@@ -112,13 +112,13 @@ func (f *Filter) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
 	return ok && f.May(peer, ip)
 }
 
-// May reports whether this peer may dial another at an address that other peers have named.
+// May reports whether this peer may dial another peer at an address that any peer has named.
 func (f *Filter) May(peer p2ppeer.ID, at netip.Addr) bool {
 	at = plain(at)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	met := f.metAt(peer)
-	within := func(most distance) bool { // the peer was met at most that far away
+	within := func(most distance) bool { // reports whether the peer was met at that distance or nearer
 		return slices.ContainsFunc(met, func(a netip.Addr) bool { return f.distanceOf(a) <= most })
 	}
 	switch {
@@ -129,8 +129,8 @@ func (f *Filter) May(peer p2ppeer.ID, at netip.Addr) bool {
 	case !at.IsGlobalUnicast():
 		return false
 	case f.distanceOf(at) == here:
-		return within(here) || f.farthest <= here || isPrivate(at) && len(met) == 0 && f.farthest <= near
-	case isPrivate(at):
+		return within(here) || f.farthest <= here || IsPrivate(at) && len(met) == 0 && f.farthest <= near
+	case IsPrivate(at):
 		return within(near) || f.farthest <= near
 	}
 	return true
@@ -150,7 +150,7 @@ func (f *Filter) addName(peer p2ppeer.ID, name string) {
 	}
 }
 
-// metAt returns the addresses where a peer was met, and its configured ones.
+// metAt returns the addresses at which a peer was met, and its configured addresses.
 func (f *Filter) metAt(peer p2ppeer.ID) []netip.Addr {
 	p := f.met[peer]
 	if p == nil {
@@ -181,8 +181,8 @@ func (f *Filter) note(peer p2ppeer.ID, at netip.Addr) {
 	p.at[at] = p.last
 }
 
-// placesOf returns the places of a peer. If there are too many peers, it removes the one that was met the
-// longest time ago.
+// placesOf returns the places of a peer, and creates them if necessary. If there are too many peers, it removes
+// the peer whose last contact was the longest time ago.
 func (f *Filter) placesOf(peer p2ppeer.ID) *places {
 	if p := f.met[peer]; p != nil {
 		return p
@@ -206,7 +206,7 @@ func (f *Filter) distanceOf(a netip.Addr) distance {
 	switch {
 	case a.IsLoopback() || slices.ContainsFunc(f.ownNetworks(), func(p netip.Prefix) bool { return p.Addr() == a }):
 		return here
-	case isPrivate(a) || a.IsLinkLocalUnicast():
+	case IsPrivate(a) || a.IsLinkLocalUnicast():
 		return near
 	}
 	return far
@@ -229,15 +229,16 @@ func (f *Filter) ownNetworks() []netip.Prefix {
 	return f.own
 }
 
-// carrierNAT is the shared address space of providers' customers (RFC 6598).
+// carrierNAT is the address space that providers share among their customers (RFC 6598).
 var carrierNAT = netip.MustParsePrefix("100.64.0.0/10")
 
-func isPrivate(a netip.Addr) bool { return a.IsPrivate() || carrierNAT.Contains(a) }
+// IsPrivate reports whether an address belongs to a network behind a router.
+func IsPrivate(a netip.Addr) bool { return a.IsPrivate() || carrierNAT.Contains(a) }
 
-// plain returns an address without its zone, and an IPv4-mapped address as IPv4.
+// plain returns an address without its zone. It converts an IPv4-mapped address to IPv4.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-// ipOf returns the IP address at the beginning of a multiaddr. For a circuit it is the relay's.
+// ipOf returns the IP address at the beginning of a multiaddr, which is the relay's address in a circuit.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
 	ip, err := manet.ToIP(a)
 	if err != nil {

@@ -36,7 +36,7 @@ func newFilter() *Filter {
 	return f
 }
 
-// A conn is a connection to a peer at an address.
+// A conn is a simulated connection to a peer at an address.
 type conn struct {
 	network.Conn
 	peer p2ppeer.ID
@@ -54,8 +54,8 @@ func ip(at string) string {
 	return "/ip4/" + at + "/tcp/1"
 }
 
-// TestAddressesNamedByStrangers checks addresses that strangers name. This machine can reach more than they
-// can: its own services, and those of its network.
+// TestAddressesNamedByStrangers checks which of the addresses that strangers name are dialled. This machine can
+// reach services that strangers cannot reach: those on this machine and in its local network.
 func TestAddressesNamedByStrangers(t *testing.T) {
 	const public = "192.0.2.7"
 	for _, c := range []struct {
@@ -113,7 +113,7 @@ func TestAddressesNamedByStrangers(t *testing.T) {
 			f.meets(third, ip(c.third))
 		}
 		if got := f.May(other, netip.MustParseAddr(c.name)); got != c.may {
-			t.Errorf("May(%s) for a peer met at %q, with a third peer at %q: %v", c.name, c.met, c.third, got)
+			t.Errorf("May(%s) for a peer met at %q, with a third peer at %q: got %v, want %v", c.name, c.met, c.third, got, c.may)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func TestAddressesNamedByOwnerAndLocalNetwork(t *testing.T) {
 		{other, "172.16.5.9", false},
 	} {
 		if got := f.May(c.peer, netip.MustParseAddr(c.name)); got != c.may {
-			t.Errorf("%s at %s: %v", c.peer, c.name, got)
+			t.Errorf("May(%s, %s): got %v, want %v", c.peer, c.name, got, c.may)
 		}
 	}
 }
@@ -158,11 +158,11 @@ func TestKnownAddressesExpire(t *testing.T) {
 		at := netip.MustParseAddr("10.1.2.3")
 		time.Sleep(remembered - time.Nanosecond)
 		if !f.May(other, at) {
-			t.Error("too early")
+			t.Error("an address was forgotten too early")
 		}
 		time.Sleep(time.Nanosecond)
 		if f.May(other, at) {
-			t.Error("never")
+			t.Error("an address was not forgotten")
 		}
 		for i := range 2 * maxPeers {
 			f.meets(p2ppeer.ID(fmt.Sprint(i)), ip("10.1.2.3"))
@@ -171,7 +171,7 @@ func TestKnownAddressesExpire(t *testing.T) {
 			f.meets("last", ip(fmt.Sprintf("10.1.3.%d", i)))
 		}
 		if n, places := len(f.met), len(f.met["last"].at); n != maxPeers || places != maxPlaces {
-			t.Errorf("%d peers are known, and %d places of one", n, places)
+			t.Errorf("got %d peers, and %d places of one peer; want %d and %d", n, places, maxPeers, maxPlaces)
 		}
 		if !f.May("supernode", netip.MustParseAddr("10.0.0.1")) {
 			t.Error("the owner's address was forgotten")

@@ -9,8 +9,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// Resolver returns a resolver that uses inner only for names that the owner has configured, and names that
-// those lead to. The resulting addresses count as configured for the peer.
+// Resolver returns a resolver that uses inner only for host names that the owner has configured, and for the
+// names to which these resolve. The resulting addresses count as configured for the peer.
 func (f *Filter) Resolver(inner network.MultiaddrDNSResolver) network.MultiaddrDNSResolver {
 	return resolver{inner, f}
 }
@@ -44,7 +44,7 @@ func (r resolver) ResolveDNSComponent(ctx context.Context, a ma.Multiaddr, most 
 	return found, err
 }
 
-// namedPeers returns the peers for which the owner has configured the name at the beginning of an address.
+// namedPeers returns the peers for which the owner has configured the host name at the beginning of an address.
 func (f *Filter) namedPeers(a ma.Multiaddr) []p2ppeer.ID {
 	name, ok := nameOf(a)
 	if !ok {
@@ -55,7 +55,7 @@ func (f *Filter) namedPeers(a ma.Multiaddr) []p2ppeer.ID {
 	return slices.Clone(f.names[name])
 }
 
-// nameOf returns the name at the beginning of an address, if there is one.
+// nameOf returns the host name at the beginning of an address, if there is one.
 func nameOf(a ma.Multiaddr) (string, bool) {
 	if len(a) == 0 {
 		return "", false

@@ -9,7 +9,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// A book is a resolver with a fixed set of names that counts its requests.
+// A book is a resolver that knows a fixed set of names and counts the requests.
 type book struct {
 	leads map[string]string
 	asked int

@@ -1,4 +1,5 @@
-// Package membership admits only peers to a private network that have a token signed by its owner.
+// Package membership admits a peer to a private network only if the peer has a token signed by the network's
+// owner.
 //
 //	owner's key -- signs --> Token (network, holder, name, expiry) -- Invitation, a line of text
 //	                           ^
@@ -8,38 +9,37 @@
 //	            QUIC: first stream  |  B: verdict; its own |  then libp2p gets the connection,
 //	                                |  A: verdict          |  if the Gate permits
 //
-// A token names its holder by peer ID. The holder shows the token to other peers. Another peer shows the
-// token together with a voucher for its own ID, signed with the holder's key. An invitation that is not
-// bound to a peer therefore contains the private key of its holder. The key of a p2pboot also signs
-// vouchers for a p2prun of the same user, and for additional hosts of libp2p, such as the one that checks
-// reachability. No other peer can use a proof, because it must match the peer ID that the connection has
-// authenticated.
+// A token names its holder by peer ID. The holder proves its membership with the token alone. Any other peer
+// also needs a voucher for its own ID, signed with the holder's key. An invitation that is not bound to a peer
+// therefore contains the private key of its holder. The key of a p2pboot also signs vouchers for a p2prun of
+// the same user, and for additional hosts of libp2p, such as the one that checks reachability. A copied proof
+// is useless to another peer, because a proof must match the peer ID that the connection has authenticated.
 //
 // A token may also name the person that the owner invites. All peers that such tokens admit belong to that
-// person. All peers that one token without a name admits count as one person (Token.person). The replicas
-// of a rank can therefore be placed on peers of different owners: a person counts as several only after
+// person. All peers that one token without a name admits count as peers of one person (Token.person). The
+// replicas of a rank can therefore be placed on peers of different owners: one person counts as several only with
 // several invitations.
 //
-// Peers exchange proofs before libp2p receives the connection. Over TCP and relays the exchange is at the
-// end of the security handshake (Gate.TLS). Over QUIC it is on the first stream, before the transport
-// returns the connection (Gate.QUIC). A stranger can therefore use no protocol, not even identify, and no
-// service needs to know of membership. A pre-shared key would have the same effect for TCP, but not for
-// QUIC.
+// Peers exchange proofs before libp2p receives the connection. Over TCP and through relays, the exchange is at
+// the end of the security handshake (Gate.TLS). Over QUIC, the exchange is on the first stream, before the
+// transport returns the connection (Gate.QUIC). A stranger can therefore use no protocol, not even identify,
+// and services need no checks of their own. libp2p's pre-shared key would have the same effect for TCP, but
+// excludes QUIC.
 //
-// The Gate is libp2p's connection gater. It accepts only connections to admitted peers, so a transport
-// without an exchange of proofs cannot connect any peer. For a short time it neither dials a refused peer
-// nor accepts its connections.
+// The Gate is libp2p's connection gater. It permits only connections to admitted peers, so a transport
+// without an exchange of proofs cannot connect any peer. For a short time after a refusal, the Gate permits
+// neither dials to the refused peer nor connections from it.
 //
-// The dialling peer shows its token first. The other peer answers with its own token only if the first one
-// is valid. A scan of the internet therefore reveals that a peer belongs to a private network, but not to
-// which one. A peer that dials reveals the network's name to any peer that answers.
+// The dialling peer shows its token first. The other peer answers with its own token only if the first one is
+// valid. A scan of the internet therefore reveals that a peer belongs to a private network, but not the name of
+// that network. A peer that dials reveals the name to any peer that answers.
 //
-// Judging a proof is pure (judge), and so is the record of results (register). The Service closes
-// connections of peers whose tokens expire. It shows a renewed token to all connected peers, over
+// The function judge, which checks a proof, is pure, and so is the register of the results. The Service closes
+// the connections to peers whose tokens expire. It shows a renewed token to all connected peers, over
 // /p2pmpi/member/1.0.0.
 //
-// In an open network there is no exchange. A peer of an open network supports it only to learn, and to
-// report to its owner, why a member of a private network has refused it.
+// Peers of an open network do not exchange proofs with each other. They support the exchange only to learn, and
+// to report to their owners, why a member of a private network has refused them.
 //
 // # Limits
 //

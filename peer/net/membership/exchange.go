@@ -48,7 +48,7 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 func (g *Gate) requestToken(p pipe, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))
 	if writeMessage(p, &pb.Word{}) == nil {
-		readMessage(p) // the peer has received it by then
+		readMessage(p) // returns after the peer has received the request
 	}
 	return g.conclude(peer, pb.Verdict_NO_TOKEN, Token{})
 }
@@ -62,7 +62,7 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 		return fmt.Errorf("read its token: %w", err)
 	}
 	if g.Open() {
-		writeMessage(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // the peer finds out in any case
+		writeMessage(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // the peer is refused even if this fails
 		linger(p)
 		return g.refusedBy(peer, pb.Verdict_NO_TOKEN)
 	}
@@ -88,8 +88,8 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 // lingerTimeout bounds the time for a refused peer to read the verdict.
 const lingerTimeout = 2 * time.Second
 
-// linger waits until the other side has closed the connection. An immediate close could discard the last
-// message.
+// linger waits until the other side has closed the connection, at most for lingerTimeout. An immediate close by
+// this side could discard its last message.
 func linger(p pipe) {
 	p.SetDeadline(time.Now().Add(lingerTimeout))
 	p.Read(make([]byte, 1))

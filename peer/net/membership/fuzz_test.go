@@ -28,13 +28,13 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		if v, _ := judge(&p, b, Network{"lab", ownerID}, epoch); v == pb.Verdict_ADMITTED {
-			t.Errorf("admitted with %x", data)
+			t.Errorf("a peer was admitted with the proof %x", data)
 		}
 	})
 }
 
-// FuzzToken checks that a decoded token contains only short, printable names, and that it is unchanged
-// after encoding and decoding, whoever has signed it.
+// FuzzToken checks that a token that can be decoded contains only short, printable names, and that encoding and
+// decoding do not change it.
 func FuzzToken(f *testing.F) {
 	_, a := newKey(f)
 	for _, name := range []string{"", "alice"} {
@@ -51,7 +51,7 @@ func FuzzToken(f *testing.F) {
 		}
 		for _, name := range []string{token.Network.Name, token.Name} {
 			if len(name) > 47 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
-				t.Errorf("named %q", name)
+				t.Errorf("a token with the name %q was decoded", name)
 			}
 		}
 		again, err := token.MarshalRecord()
@@ -65,7 +65,7 @@ func FuzzToken(f *testing.F) {
 	})
 }
 
-// FuzzReadMessage checks that messages are bounded, and that no byte beyond a message is read.
+// FuzzReadMessage checks that messages are bounded, and that no byte after a message is read.
 func FuzzReadMessage(f *testing.F) {
 	var b bytes.Buffer
 	if err := writeMessage(&b, &pb.Word{Verdict: pb.Verdict_EXPIRED, Proof: &pb.Proof{Token: []byte("t")}}); err != nil {
@@ -85,7 +85,7 @@ func FuzzReadMessage(f *testing.F) {
 	})
 }
 
-// FuzzParseInvitation checks that a parsed invitation is unchanged after formatting and parsing.
+// FuzzParseInvitation checks that formatting and parsing do not change an invitation.
 func FuzzParseInvitation(f *testing.F) {
 	owner, _ := newKey(f)
 	for _, holder := range []string{"", "x"} {

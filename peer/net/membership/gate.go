@@ -18,16 +18,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
-// maxExchanges is the number of inbound connections whose proofs are exchanged at the same time.
+// maxExchanges is the maximum number of inbound connections on which proofs are exchanged at the same time.
 const maxExchanges = 128
 
 // Config describes this peer.
 type Config struct {
 	Peer p2ppeer.ID
-	// Invitation is this peer's invitation; nil in an open network, where the other fields have no effect.
+	// Invitation is this peer's invitation, or nil in an open network. The other fields then have no effect.
 	Invitation *Invitation
-	// Home is a private key that signs vouchers for this peer, or nil: that of the p2pboot of a submit-only
-	// peer's user.
+	// Home is the private key that signs vouchers for this peer, or nil. A submit-only peer uses the key of its
+	// user's p2pboot.
 	Home crypto.PrivKey
 	Log  zerolog.Logger
 }
@@ -37,7 +37,7 @@ type Config struct {
 type Gate struct {
 	cfg       Config
 	conduct   *misconduct.Log
-	exchanges chan struct{} // one element per exchange in progress
+	exchanges chan struct{} // one element per inbound exchange in progress
 
 	mu         sync.Mutex
 	register   register
@@ -68,7 +68,7 @@ func newGate(cfg Config) *Gate {
 // Open reports whether this peer is in an open network.
 func (g *Gate) Open() bool { return g.cfg.Invitation == nil }
 
-// proof returns the proof that self shows: this peer, or an additional host of it.
+// proof returns the proof that self shows. self is this peer, or one of its additional hosts.
 func (g *Gate) proof(self p2ppeer.ID) *pb.Proof {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,16 +112,16 @@ func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
 	r := &Refusal{Peer: peer, Theirs: true, verdict: v}
 	g.mu.Lock()
 	if v == pb.Verdict_OPEN && !g.Open() {
-		g.register.refuse(peer, time.Now()) // it has no token either
+		g.register.refuse(peer, time.Now()) // a peer of an open network has no token
 	}
 	g.mu.Unlock()
 	g.conduct.Note(peer, "not a member of the same network", r)
 	return r
 }
 
-// ended records the result of an exchange with peer over a connection of direction dir. It keeps the last
-// refusal by a peer that this one has dialled. A peer that dials and stalls is refused for a while, unless
-// it is a member.
+// ended records the result err of an exchange with peer on a connection of direction dir. It keeps the last
+// refusal by a peer that this one has dialled. If a peer that has dialled this one stalls, it is refused for a
+// while, unless it is a member.
 func (g *Gate) ended(peer p2ppeer.ID, dir network.Direction, err error) {
 	if err == nil {
 		return
@@ -142,8 +142,8 @@ func (g *Gate) ended(peer p2ppeer.ID, dir network.Direction, err error) {
 	}
 }
 
-// Person returns the person whose token has admitted a peer of a private network: see Token.person. It is
-// empty if the peer has not been connected for a while.
+// Person returns the person whose token has admitted a peer of a private network (Token.person). It returns ""
+// if the peer has not been connected for a while.
 func (g *Gate) Person(p p2ppeer.ID) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -165,8 +165,8 @@ var (
 	errBusy            = errors.New("too many token exchanges at once")
 )
 
-// enter reserves a place for an exchange with peer; leave releases it. An outbound exchange needs no place,
-// so peers that dial and stall cannot prevent this peer's own dials.
+// enter reserves a place for an exchange with peer, and leave releases the place. An outbound exchange needs no
+// place, so peers that connect and then stall cannot prevent this peer's own dials.
 func (g *Gate) enter(peer p2ppeer.ID, dir network.Direction) (leave func(), err error) {
 	if g.recentlyRefused(peer) {
 		return nil, errRecentlyRefused
@@ -217,8 +217,8 @@ func (g *Gate) expired(connected func(p2ppeer.ID) bool, now time.Time) []p2ppeer
 	return g.register.review(connected, now)
 }
 
-// renew replaces the invitation by a newer one to the same network, and reports whether this peer can use
-// it.
+// renew replaces the invitation with i and returns true, if i is a newer invitation to the same network that
+// this peer can use.
 func (g *Gate) renew(i *Invitation) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	bound   = 20 * time.Second // for the waits of a test; far above the usual duration
+	bound   = 20 * time.Second // for each wait of a test; far above the usual duration
 	overTCP = "/ip4/127.0.0.1/tcp/0"
 	overUDP = "/ip4/127.0.0.1/udp/0/quic-v1"
 	service = "/test/1.0.0"
@@ -36,10 +36,9 @@ const (
 // testHost is a peer with a service that sends hello.
 type testHost struct {
 	host.Host
-	gate       *Gate
-	members    *Service
-	invitation *Invitation // returned by its load function
-	log        logtest.Log
+	gate    *Gate
+	members *Service
+	log     logtest.Log
 }
 
 func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, more ...libp2p.Option) *testHost {
@@ -48,8 +47,8 @@ func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, mor
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &testHost{invitation: i}
-	// The peer of a test may present another peer's token.
+	h := new(testHost)
+	// NewGate would return an error in tests in which a peer has another peer's token.
 	h.gate = newGate(Config{Peer: id, Invitation: i, Home: key, Log: zerolog.New(zerolog.MultiLevelWriter(zerolog.NewTestWriter(t), &h.log))})
 	options := append([]libp2p.Option{
 		libp2p.Identity(key), libp2p.ListenAddrStrings(listen), libp2p.Transport(tcp.NewTCPTransport),
@@ -95,7 +94,7 @@ func greeted(t *testing.T, a, b *testHost, addrs ...ma.Multiaddr) error {
 	s.SetDeadline(time.Now().Add(bound))
 	text, err := io.ReadAll(s)
 	if err == nil && string(text) != "hello" {
-		t.Errorf("got %q", text)
+		t.Errorf("got %q, want hello", text)
 	}
 	return err
 }
@@ -142,13 +141,13 @@ func TestNonMembersAreRefused(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	tests := map[string]struct {
 		invitation *Invitation
-		want       string // text in its log and in its user's error
+		want       string // part of the error for the refused peer's user
 	}{
 		"without a token":            {nil, "belongs to a private network for which this peer has no token"},
 		"expired":                    {invite(t, owner, "lab", id, time.Now().Add(-time.Second)), "has expired"},
 		"of another owner":           {invite(t, other, "lab", id, later), "another owner"},
 		"of another owner's network": {invite(t, other, "office", id, later), "another private network"},
-		"bound to another":           {invite(t, owner, "lab", member, later), "no token"}, // it has no usable token
+		"bound to another":           {invite(t, owner, "lab", member, later), "no token"}, // the peer has no usable token
 	}
 	for name, test := range tests {
 		for _, listen := range []string{overTCP, overUDP} {
@@ -171,7 +170,7 @@ func TestNonMembersAreRefused(t *testing.T) {
 				if known, _ := theirs.Peerstore().GetProtocols(ours.ID()); len(known) > 0 {
 					t.Errorf("the member has revealed its protocols: %v", known)
 				}
-				await(t, "it is not looked at again", func() bool { return ours.gate.recentlyRefused(theirs.ID()) })
+				await(t, "the refusal is recorded", func() bool { return ours.gate.recentlyRefused(theirs.ID()) })
 				err := greeted(t, ours, theirs)
 				if dial, ok := errors.AsType[*swarm.DialError](err); !ok || !errors.Is(dial.Cause, swarm.ErrGaterDisallowedConnection) {
 					t.Errorf("the member dials the refused peer: got %v", err)
@@ -196,7 +195,7 @@ func TestNonMemberIsRefusedByItsDialler(t *testing.T) {
 					t.Error("the peer was admitted")
 				}
 				await(t, "the peers are disconnected", apart(ours, theirs))
-				await(t, "this one hears why", func() bool { return ours.gate.Refused() != nil })
+				await(t, "the dialling peer knows the reason", func() bool { return ours.gate.Refused() != nil })
 			})
 		}
 	}
@@ -216,8 +215,8 @@ func TestOpenPeersConnectWithoutTokens(t *testing.T) {
 	}
 }
 
-// TestRelayedConnectionsAreChecked checks that a peer that is connected to a relay of the network cannot
-// reach a peer through it that refuses the peer.
+// TestRelayedConnectionsAreChecked checks that proofs are exchanged on circuits too. A peer whose token has
+// expired since it connected to a relay cannot reach another peer through that relay.
 func TestRelayedConnectionsAreChecked(t *testing.T) {
 	owner, _ := newKey(t)
 	later := time.Now().Add(time.Hour)
@@ -241,7 +240,7 @@ func TestRelayedConnectionsAreChecked(t *testing.T) {
 		return h.Connect(ctx, p2ppeer.AddrInfo{ID: hidden.ID(), Addrs: []ma.Multiaddr{through}})
 	}
 	if err := meet(member); err != nil {
-		t.Errorf("a member: %v", err)
+		t.Errorf("a member was refused: %v", err)
 	}
 	guest := host(invite(t, owner, "lab", "", later), overTCP)
 	if err := guest.Connect(ctx, at); err != nil {
@@ -249,7 +248,7 @@ func TestRelayedConnectionsAreChecked(t *testing.T) {
 	}
 	guest.gate.invitation = invite(t, owner, "lab", "", time.Now().Add(-time.Second)) // from now on
 	if err := meet(guest); err == nil || !strings.Contains(err.Error(), "has expired") {
-		t.Errorf("peer with an expired token: %v", err)
+		t.Errorf("a peer with an expired token: got %v, want that it has expired", err)
 	}
 	if !apart(guest, hidden)() {
 		t.Error("the peer with the expired token is connected")
@@ -288,7 +287,7 @@ func TestRenewedTokenKeepsTheConnection(t *testing.T) {
 		t.Fatal("want the newer invitation accepted, and the older one rejected")
 	}
 	b.members.show()
-	await(t, "the other one knows", func() bool {
+	await(t, "the other peer has recorded the renewed token", func() bool {
 		a.gate.mu.Lock()
 		defer a.gate.mu.Unlock()
 		return a.gate.register.admitted[b.ID()].until.Equal(renewed.Expires)
@@ -313,7 +312,7 @@ func TestNewcomersAreBounded(t *testing.T) {
 	guestKey, _ := newKey(t)
 	guest := newHost(t, overTCP, guestKey, invite(t, owner, "lab", "", time.Now().Add(time.Hour)))
 	if err := greeted(t, guest, h); err == nil {
-		t.Error("one more was looked at")
+		t.Error("more peers than allowed exchange proofs")
 	}
 	if err := greeted(t, h, guest); err != nil {
 		t.Errorf("this peer cannot dial: %v", err)
@@ -322,7 +321,7 @@ func TestNewcomersAreBounded(t *testing.T) {
 		c.Close()
 	}
 	leave[0]()
-	await(t, "it gets in when there is a place", func() bool { return greeted(t, guest, h) == nil })
+	await(t, "the guest is admitted after an exchange has ended", func() bool { return greeted(t, guest, h) == nil })
 }
 
 // TestEmptyTokensDoNotAffectAnOpenNetwork makes a stranger show an empty token repeatedly.
@@ -343,16 +342,16 @@ func TestEmptyTokensDoNotAffectAnOpenNetwork(t *testing.T) {
 		if _, err := s.Write([]byte{0, 0}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readMessage(s); err != nil { // it has been handled then
+		if _, err := readMessage(s); err != nil { // the answer: h has handled the token
 			t.Fatal(err)
 		}
 		s.Reset()
 	}
 	if r := h.gate.Refused(); r != nil {
-		t.Errorf("recorded as a refusal: %v", r)
+		t.Errorf("an empty token was recorded as a refusal: %v", r)
 	}
 	if n := strings.Count(h.log.String(), strangerID.String()); n == 0 || n > 4 {
-		t.Errorf("the log names it %d times, want 1 to 4:\n%s", n, h.log.String())
+		t.Errorf("the log names the stranger %d times, want 1 to 4:\n%s", n, h.log.String())
 	}
 }
 
@@ -364,7 +363,7 @@ func TestStallingPeerIsRefusedForAWhile(t *testing.T) {
 	for peer, dir := range map[p2ppeer.ID]network.Direction{"caller": network.DirInbound, "member": network.DirInbound, "called": network.DirOutbound} {
 		g.ended(peer, dir, os.ErrDeadlineExceeded)
 		if got, want := g.recentlyRefused(peer), peer == "caller"; got != want {
-			t.Errorf("%s: shunned %t, want %t", peer, got, want)
+			t.Errorf("%s: refused %t, want %t", peer, got, want)
 		}
 	}
 	g.ended("dialled twice", network.DirInbound, io.ErrUnexpectedEOF)

@@ -28,9 +28,9 @@ const prefix = "p2pmpi1."
 // maxText bounds the text of an invitation, in bytes.
 const maxText = 2 << 10
 
-// Invite returns an invitation to the owner's network with the given name. It is for the peer holder, and
-// for person unless that is empty. If holder is empty, any peer that has the invitation can use it, so the
-// invitation is a secret.
+// Invite returns an invitation to the owner's network with the given name. The invitation is for the peer
+// holder, and names person unless that is empty. If holder is empty, any peer that has the invitation can use
+// it, so the invitation is a secret.
 func Invite(owner crypto.PrivKey, name, person string, holder p2ppeer.ID, issued, expires time.Time) (*Invitation, error) {
 	if err := errors.Join(CheckName(name), CheckPerson(person)); err != nil {
 		return nil, err
@@ -75,11 +75,11 @@ func (i *Invitation) Text() (string, error) {
 	return prefix + base64.RawURLEncoding.EncodeToString(data), nil
 }
 
-// errNoInvitation means that a text is not an invitation. It omits the text, which may be a secret.
+// errNoInvitation means that a text is not an invitation. The error omits the text, which may be a secret.
 var errNoInvitation = fmt.Errorf("not an invitation: want one line that begins with %q", prefix)
 
-// ParseInvitation decodes a text, which may be surrounded by white space. It does not check whether the
-// token has expired.
+// ParseInvitation decodes an invitation, which white space may surround. It does not check whether the token has
+// expired.
 func ParseInvitation(text string) (*Invitation, error) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(text), prefix)
 	if !ok || len(text) > maxText {
@@ -119,8 +119,8 @@ func (e *BoundError) Error() string {
 	return fmt.Sprintf("the token is bound to peer %s, and this is %s", e.To, e.Peer)
 }
 
-// proof returns the proof that the peer id shows to others. home is the private key of a peer that id
-// belongs to, or nil. The error is a *BoundError if there is no usable key.
+// proof returns the proof that the peer id shows to others. home is the private key that may sign a voucher for
+// id, or nil. The error is a *BoundError if no key can sign the required voucher.
 func (i *Invitation) proof(id p2ppeer.ID, home crypto.PrivKey) (*pb.Proof, error) {
 	p := &pb.Proof{Token: i.sealed}
 	if id == i.Holder {

@@ -10,7 +10,7 @@ import (
 )
 
 // judge decides whether a member of network n admits the peer from, which the connection has authenticated.
-// It returns the token on which the admission is based.
+// If so, it also returns the token on which the admission is based.
 func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, Token) {
 	if len(p.GetToken()) == 0 {
 		return pb.Verdict_NO_TOKEN, Token{}
@@ -46,7 +46,7 @@ type Refusal struct {
 	verdict pb.Verdict
 }
 
-// Error returns a sentence for users.
+// Error implements error. Its text is for users.
 func (r *Refusal) Error() string {
 	if r.Theirs {
 		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, reasonOfPeer(r.verdict))

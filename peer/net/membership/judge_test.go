@@ -43,19 +43,19 @@ func TestWhoIsAdmitted(t *testing.T) {
 		"the holder":                            {prove(t, bound, a, nil), a, epoch, pb.Verdict_ADMITTED},
 		"just before the end":                   {prove(t, bound, a, nil), a, later.Add(-time.Millisecond), pb.Verdict_ADMITTED},
 		"at the end":                            {prove(t, bound, a, nil), a, later, pb.Verdict_EXPIRED},
-		"whoever has the invitation":            {prove(t, anyone, b, nil), b, epoch, pb.Verdict_ADMITTED},
+		"any peer that has the invitation":      {prove(t, anyone, b, nil), b, epoch, pb.Verdict_ADMITTED},
 		"a peer with a copied proof":            {prove(t, anyone, b, nil), a, epoch, pb.Verdict_OTHER_PEER},
 		"a peer with the holder's copied proof": {prove(t, bound, a, nil), b, epoch, pb.Verdict_OTHER_PEER},
-		"one that the holder vouches for":       {voucher, b, epoch, pb.Verdict_ADMITTED},
-		"one that it does not":                  {voucher, ownerID, epoch, pb.Verdict_OTHER_PEER},
-		"a voucher of another holder's":         {&pb.Proof{Token: prove(t, anyone, b, nil).GetToken(), Voucher: voucher.GetVoucher()}, b, epoch, pb.Verdict_OTHER_PEER},
+		"a peer with a voucher":                 {voucher, b, epoch, pb.Verdict_ADMITTED},
+		"a peer with another peer's voucher":    {voucher, ownerID, epoch, pb.Verdict_OTHER_PEER},
+		"a voucher of another holder":           {&pb.Proof{Token: prove(t, anyone, b, nil).GetToken(), Voucher: voucher.GetVoucher()}, b, epoch, pb.Verdict_OTHER_PEER},
 		"a token in place of a voucher":         {&pb.Proof{Token: voucher.GetToken(), Voucher: voucher.GetToken()}, b, epoch, pb.Verdict_OTHER_PEER},
 		"a voucher in place of a token":         {&pb.Proof{Token: voucher.GetVoucher()}, b, epoch, pb.Verdict_MALFORMED},
-		"none":                                  {nil, a, epoch, pb.Verdict_NO_TOKEN},
-		"another owner of the same name":        {prove(t, invite(t, other, "lab", a, later), a, nil), a, epoch, pb.Verdict_OTHER_NETWORK},
+		"no proof":                              {nil, a, epoch, pb.Verdict_NO_TOKEN},
+		"a network of the same name":            {prove(t, invite(t, other, "lab", a, later), a, nil), a, epoch, pb.Verdict_OTHER_NETWORK},
 		"another network of the owner":          {prove(t, invite(t, owner, "office", a, later), a, nil), a, epoch, pb.Verdict_OTHER_NETWORK},
-		"changed":                               {forged, a, epoch, pb.Verdict_MALFORMED},
-		"too long":                              {&pb.Proof{Token: make([]byte, maxSealed+1)}, a, epoch, pb.Verdict_MALFORMED},
+		"a changed token":                       {forged, a, epoch, pb.Verdict_MALFORMED},
+		"a token that is too long":              {&pb.Proof{Token: make([]byte, maxSealed+1)}, a, epoch, pb.Verdict_MALFORMED},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestWhoIsAdmitted(t *testing.T) {
 	}
 }
 
-// TestTokensWithOneNameHaveOneOwner checks that all tokens with the same name belong to one person. A token
-// without a name is a person of its own. Only the network's owner assigns names.
+// TestTokensWithOneNameHaveOneOwner checks that all tokens with the same name belong to one person, that each
+// token without a name stands for another person, and that names are valid.
 func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 	owner, ownerID := newKey(t)
 	_, a := newKey(t)
@@ -84,25 +84,25 @@ func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 		t.Helper()
 		v, token := judge(prove(t, i, from, nil), from, lab, epoch)
 		if v != pb.Verdict_ADMITTED {
-			t.Fatalf("got %v", v)
+			t.Fatalf("got %v, want %v", v, pb.Verdict_ADMITTED)
 		}
 		return token.person()
 	}
 	shared := invitePerson(t, owner, "lab", "alice", "", later)
 	bound := invitePerson(t, owner, "lab", "alice", b, later)
 	if got := []string{person(shared, a), person(shared, b), person(bound, b)}; got[0] != "alice" || got[1] != "alice" || got[2] != "alice" {
-		t.Errorf("got %q, want all of them alice's", got)
+		t.Errorf("three tokens with the name alice: persons %q, want alice", got)
 	}
 	room := invite(t, owner, "lab", "", later)
 	if x, y := person(room, a), person(room, b); x != y || x != room.Holder.String() {
-		t.Errorf("one token without a name: persons %q and %q, want the holder", x, y)
+		t.Errorf("one token without a name: persons %q and %q, want the holder's ID twice", x, y)
 	}
 	if x, y := person(invite(t, owner, "lab", a, later), a), person(invite(t, owner, "lab", b, later), b); x == y {
-		t.Errorf("two tokens without a name: both are %q", x)
+		t.Errorf("two tokens without a name: both stand for %q", x)
 	}
 	for _, name := range []string{a.String(), "al ice", "alice\n", strings.Repeat("a", 48)} {
 		if _, err := Invite(owner, "lab", name, "", epoch, later); err == nil {
-			t.Errorf("%q was invited", name)
+			t.Errorf("the name %q was accepted", name)
 		}
 		forged := &Token{Network: lab, Holder: a, Name: name, Issued: epoch, Expires: later}
 		sealed, err := seal(forged, owner)
@@ -110,12 +110,12 @@ func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v, _ := judge(&pb.Proof{Token: sealed}, a, lab, epoch); v != pb.Verdict_MALFORMED {
-			t.Errorf("the token of %q: got %v", name, v)
+			t.Errorf("a token with the name %q: got %v, want %v", name, v, pb.Verdict_MALFORMED)
 		}
 	}
 }
 
-// oldInvitation is an invitation from before tokens had names, bound to a peer.
+// oldInvitation is an invitation that is bound to a peer and was made before tokens had names.
 const oldInvitation = `p2pmpi1.Cr8BCiQIARIgAv6ffzfzdiEf2gDP8oTaynTHy0dO4nCM4k9ad__hvVgSFS9wMnBtcGkvbmV0d29yay10b2tlbho-CAESA2xhYhomACQIARIgifOIskNOdKNCszsaZOQbwvhtzRrMq-7RCo2OJmlMPiUg2rW0tKA0KNqVib6EkAEqQNvUPzmnKQhOaJHmYlJ5W9fp9kx-GwRYcTmHB9tjsCJtNfAi8aPsMNC8EEzoaL5L0SbfTdL9HWqH5y82TpFZTQQ`
 
 // TestOldTokensStayValid checks that tokens of version 1 without a name are still valid.
@@ -126,7 +126,7 @@ func TestOldTokensStayValid(t *testing.T) {
 	}
 	v, token := judge(prove(t, i, i.Holder, nil), i.Holder, i.Network, epoch)
 	if v != pb.Verdict_ADMITTED || token.Name != "" || token.person() != i.Holder.String() {
-		t.Errorf("got %v, %+v", v, token)
+		t.Errorf("got %v, %+v; want an admission of its holder as the person", v, token)
 	}
 }
 
@@ -184,12 +184,12 @@ func TestNetworkNames(t *testing.T) {
 		"12345678901234567890123456789012345678901234567": true, "123456789012345678901234567890123456789012345678": false,
 	} {
 		if err := CheckName(name); (err == nil) != want {
-			t.Errorf("%q: got %v", name, err)
+			t.Errorf("%q: got %v, want it valid: %v", name, err, want)
 		}
 	}
 	_, a := newKey(t)
 	_, b := newKey(t)
 	if (Network{"lab", a}).ID() == (Network{"lab", b}).ID() {
-		t.Error("two owners, one ID")
+		t.Error("networks of two owners have one ID")
 	}
 }

@@ -17,8 +17,8 @@ type Network struct {
 	Owner p2ppeer.ID // identifies the owner's public key
 }
 
-// ID returns the network's identifier among its members: its name and a prefix of a digest of its owner's
-// key. An open network with the same name is no risk, because members admit only peers with a token.
+// ID returns the identifier that the network's members use: the name and a prefix of a digest of the owner's
+// key. An open network with the same identifier is harmless, because members admit only peers with a token.
 func (n Network) ID() string {
 	sum := sha256.Sum256([]byte(n.Owner))
 	return n.Name + "+" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:idBytes]))
@@ -29,8 +29,8 @@ const idBytes = 10 // 16 letters in base32
 // name matches the names of networks that discovery accepts, shortened by the length that ID adds.
 var name = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,47}$`)
 
-// CheckPerson returns an error if n is neither empty nor a valid name of a person. A peer ID is not valid,
-// because it stands for a token without a name.
+// CheckPerson returns an error if n is neither empty nor a valid name of a person. A peer ID is not valid: it is
+// the person of a token without a name.
 func CheckPerson(n string) error {
 	if n == "" {
 		return nil
@@ -41,7 +41,7 @@ func CheckPerson(n string) error {
 	return nil
 }
 
-// CheckName returns an error if no private network can have the name n. It is also the name of a folder.
+// CheckName returns an error if a private network must not have the name n, which is also the name of a folder.
 func CheckName(n string) error {
 	if !name.MatchString(n) || strings.Trim(n, ".") == "" {
 		return fmt.Errorf("network %.80q: want 1 to 47 letters, digits or . _ - +", n)

@@ -21,8 +21,8 @@ import (
 	mss "github.com/multiformats/go-multistream"
 )
 
-// streamProtocol carries an exchange of proofs on a stream: on the first stream of a QUIC connection, and
-// between members when a token was renewed.
+// streamProtocol is the protocol of an exchange of proofs on a stream: on the first stream of a QUIC connection,
+// and between members after the renewal of a token.
 const streamProtocol = "/p2pmpi/member/1.0.0"
 
 // QUICTransport is a QUIC transport whose connections begin with an exchange of proofs. libp2p receives
@@ -59,8 +59,8 @@ func (t QUICTransport) Close() error {
 	return nil
 }
 
-// Dial implements transport.Transport. If both peers dial to punch a hole, the QUIC server also answers the
-// exchange here.
+// Dial implements transport.Transport. During hole punching both peers dial. Then the QUIC server answers the
+// exchange in Dial, too.
 func (t QUICTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID) (transport.CapableConn, error) {
 	c, err := t.Transport.Dial(ctx, addr, p)
 	if err != nil {
@@ -119,8 +119,8 @@ func (t QUICTransport) open(ctx context.Context, c transport.CapableConn, exchan
 	return exchange(s)
 }
 
-// answer waits for the stream for the exchange, which is a member's first stream. A peer of an open network
-// opens a stream with another protocol; answer then tells it that it needs a token.
+// answer waits for the stream for the exchange, which is the first stream of a member. If the first stream has
+// another protocol, as from a peer of an open network, answer tells the peer that it needs a token.
 func (t QUICTransport) answer(ctx context.Context, c transport.CapableConn) error {
 	s, err := c.AcceptStream()
 	if err != nil {
@@ -149,7 +149,7 @@ func (t QUICTransport) Listen(addr ma.Multiaddr) (transport.Listener, error) {
 	return l, nil
 }
 
-// quicListener returns only connections of members.
+// A quicListener accepts only connections of members.
 type quicListener struct {
 	transport.Listener
 	transport QUICTransport

@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	// refusedFor is the time for which a refused peer is rejected. It makes repeated attempts cheap, and is
-	// short enough for a peer that has just received its token.
+	// refusedFor is the time for which a refused peer is rejected without another exchange. So repeated
+	// attempts are cheap, and a peer that has just received its token soon gets in.
 	refusedFor = 10 * time.Second
 	// maxRefused bounds the number of remembered refusals.
 	maxRefused = 4096
-	// unconnectedFor is how long an admission lasts without a connection.
+	// unconnectedFor is the time for which an admission lasts without a connection.
 	unconnectedFor = time.Minute
 )
 
@@ -49,7 +49,7 @@ func (r *register) refuse(p p2ppeer.ID, now time.Time) {
 	r.refused[p] = now.Add(refusedFor)
 }
 
-// forget makes room by removing expired refusals, and arbitrary others if necessary.
+// forget makes room. It removes expired refusals, and arbitrary others if necessary.
 func (r *register) forget(now time.Time) {
 	for p, until := range r.refused {
 		if !now.Before(until) {
@@ -70,7 +70,7 @@ func (r *register) member(p p2ppeer.ID, now time.Time) bool {
 	return ok && now.Before(a.until)
 }
 
-// person returns the person whose token has admitted p; empty if p is not admitted.
+// person returns the person whose token has admitted p, or "" if p is not admitted.
 func (r *register) person(p p2ppeer.ID, now time.Time) string {
 	if !r.member(p, now) {
 		return ""

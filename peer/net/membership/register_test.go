@@ -16,27 +16,27 @@ func TestAdmissionsExpire(t *testing.T) {
 	r.admit(b, Token{Name: "bob", Expires: epoch.Add(time.Minute)}, epoch)
 	here := func(p2ppeer.ID) bool { return true }
 	if !r.member(a, epoch) || !r.member(b, epoch) {
-		t.Fatal("not admitted")
+		t.Fatal("a peer with a valid token is not a member")
 	}
 	if got := r.person(b, epoch); got != "bob" {
-		t.Errorf("of %q, want bob", got)
+		t.Errorf("got person %q, want bob", got)
 	}
 	if r.member(b, epoch.Add(time.Minute)) || r.person(b, epoch.Add(time.Minute)) != "" {
-		t.Error("still a member after the token has expired")
+		t.Error("a peer is still a member after its token has expired")
 	}
 	if got := r.review(here, epoch.Add(time.Minute)); !slices.Equal(got, []p2ppeer.ID{b}) {
-		t.Errorf("expired: got %v, want b", got)
+		t.Errorf("got %v as expired, want b", got)
 	}
 	if got := r.review(here, epoch.Add(time.Minute)); len(got) > 0 {
-		t.Errorf("reported as expired twice: %v", got)
+		t.Errorf("%v was reported as expired twice", got)
 	}
 	gone := func(p2ppeer.ID) bool { return false }
 	r.review(gone, epoch.Add(time.Minute+unconnectedFor-1))
 	if !r.member(a, epoch.Add(2*time.Minute)) {
-		t.Error("forgotten at once")
+		t.Error("a disconnected peer was removed too early")
 	}
 	if got := r.review(gone, epoch.Add(time.Minute+unconnectedFor)); len(got) > 0 || len(r.admitted) > 0 {
-		t.Errorf("expired: %v; left: %v; want nothing of a disconnected peer", got, r.admitted)
+		t.Errorf("got %v as expired and %v as admitted, want no peers", got, r.admitted)
 	}
 }
 
@@ -46,14 +46,14 @@ func TestRefusalsExpire(t *testing.T) {
 	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
 	r.refuse(a, epoch)
 	if r.member(a, epoch) || !r.recentlyRefused(a, epoch) {
-		t.Error("still a member")
+		t.Error("a refused peer is still a member")
 	}
 	if !r.recentlyRefused(a, epoch.Add(refusedFor-1)) || r.recentlyRefused(a, epoch.Add(refusedFor)) {
-		t.Error("not refused for exactly refusedFor")
+		t.Errorf("the refusal does not last for %v", refusedFor)
 	}
 	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
 	if r.recentlyRefused(a, epoch) {
-		t.Error("admitted, and refused")
+		t.Error("an admitted peer counts as refused")
 	}
 }
 
@@ -63,7 +63,7 @@ func TestRefusedPeersAreBounded(t *testing.T) {
 		r.refuse(p2ppeer.ID(fmt.Sprint(i)), epoch.Add(time.Duration(i)*time.Microsecond))
 	}
 	if len(r.refused) > maxRefused {
-		t.Errorf("%d are remembered, want at most %d", len(r.refused), maxRefused)
+		t.Errorf("%d refusals are recorded, want at most %d", len(r.refused), maxRefused)
 	}
 	if last := p2ppeer.ID(fmt.Sprint(4*maxRefused - 1)); !r.recentlyRefused(last, epoch.Add(time.Second)) {
 		t.Error("the last refused peer was forgotten")

@@ -26,8 +26,8 @@ type Service struct {
 	running sync.WaitGroup
 }
 
-// New starts the service of h, whose connections pass through gate. Load returns this peer's current
-// invitation, which may be renewed. It is not called in an open network.
+// New starts the service of h, whose connections pass through gate. load returns this peer's current invitation,
+// which may have been renewed. In an open network the service does not call load.
 func New(h host.Host, gate *Gate, load func() (*Invitation, error)) *Service {
 	s := &Service{host: h, gate: gate, load: load}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -38,8 +38,8 @@ func New(h host.Host, gate *Gate, load func() (*Invitation, error)) *Service {
 	return s
 }
 
-// serve handles a member's renewed token. In an open network it tells this peer's owner that a member of a
-// private network has refused it.
+// serve handles a member's renewed token. In an open network, serve records that a member of a private network
+// has refused this peer.
 func (s *Service) serve(stream network.Stream) {
 	defer stream.Close()
 	peer := stream.Conn().RemotePeer()
@@ -63,7 +63,7 @@ func (s *Service) serve(stream network.Stream) {
 // drop closes the connections to a peer that is not a member.
 func (s *Service) drop(p p2ppeer.ID) {
 	if s.gate.Open() {
-		return // the other side closes them
+		return // the other side closes the connections
 	}
 	if err := s.host.Network().ClosePeer(p); err != nil {
 		s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("connections not closed")
@@ -118,7 +118,7 @@ func (s *Service) show() {
 			return nil
 		})
 	}
-	_ = group.Wait() // always nil; a disconnected peer sees the token when it reconnects
+	_ = group.Wait() // always nil; a disconnected peer gets the token when it reconnects
 }
 
 func (s *Service) showTo(p p2ppeer.ID) error {

@@ -13,8 +13,9 @@ import (
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 )
 
-// SecurityID is the protocol ID of TLS with an exchange of proofs. Members of a private network support no
-// other security over TCP and relays. Other peers choose it last, to learn why they are refused.
+// SecurityID is the protocol ID of TLS with an exchange of proofs. Over TCP and through relays, members of a
+// private network support no other security protocol. Other peers support it as their last choice, to learn why
+// they are refused.
 const SecurityID = "/p2pmpi/member-tls/1.0.0"
 
 // SecureTransport is TLS followed by an exchange of proofs.

@@ -14,17 +14,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
-// maxSealed bounds an envelope, in bytes: Ed25519 keys and signatures, two names, an ID and two times.
+// maxSealed bounds an envelope, in bytes. An envelope contains an Ed25519 key and signature, two names, an ID
+// and two times.
 const maxSealed = 512
 
-// version is the version of tokens; others are refused.
+// version is the version of tokens. Tokens of other versions are refused.
 const version = 1
 
-// A Token states that a peer is a member of a network, together with peers that hold its voucher.
+// A Token states that its holder is a member of a network, and so are the peers for which the holder has signed
+// vouchers.
 type Token struct {
-	Network Network    // its owner has signed the token
-	Holder  p2ppeer.ID // peer that the token belongs to
-	Name    string     // owner's name for the invited person; empty if not stated
+	Network Network    // the network's owner has signed the token
+	Holder  p2ppeer.ID // the peer that the token belongs to
+	Name    string     // the network owner's name for the invited person; may be empty
 	Issued  time.Time  // truncated to milliseconds
 	Expires time.Time
 }
@@ -49,12 +51,12 @@ func (t *Token) MarshalRecord() ([]byte, error) {
 	})
 }
 
-// person returns the person that owns the peers admitted by t. All tokens with the same name belong to the
-// same person; a token without a name is a person of its own. To count as several persons, a user needs
-// several tokens.
+// person returns the person that owns the peers admitted by t. All tokens with the same name belong to the same
+// person. Each token without a name stands for another person, called by the ID of the token's holder. To count
+// as several persons, a user needs several tokens.
 func (t *Token) person() string { return cmp.Or(t.Name, t.Holder.String()) }
 
-// UnmarshalRecord decodes data into t, except the owner.
+// UnmarshalRecord decodes data into t. It does not set the owner.
 func (t *Token) UnmarshalRecord(data []byte) error {
 	var m pb.Token
 	if err := proto.Unmarshal(data, &m); err != nil {
@@ -94,9 +96,9 @@ func openToken(sealed []byte) (Token, error) {
 	return t, nil
 }
 
-// A voucher states that a peer acts for the holder of a token. Such a peer is a submit-only p2prun, the
-// dialler of a reachability check, or a peer with the key of an invitation that is not bound. A peer with
-// the holder's private key could act as the holder anyway, so a voucher grants no more than the key.
+// A voucher states that a peer acts for the holder of a token. The peer is a submit-only p2prun, the dialler of
+// a reachability check, or a peer with the key of an invitation that is not bound. Whoever can sign a voucher
+// has the holder's private key and could act as the holder anyway, so a voucher grants no further rights.
 type voucher struct {
 	peer   p2ppeer.ID
 	holder p2ppeer.ID

@@ -24,7 +24,7 @@ func writeMessage(w io.Writer, m *pb.Word) error {
 	return err
 }
 
-// readMessage reads one message. It reads no byte beyond it, since a muxer may use the connection next.
+// readMessage reads one message. It reads no byte after the message, since a muxer may use the connection next.
 func readMessage(r io.Reader) (*pb.Word, error) {
 	var head [2]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

@@ -22,13 +22,13 @@ const Default = "public"
 type Choice struct {
 	Name  string // of the network
 	Open  bool   // the owner confirms that it is an open network
-	Token string // file with an invitation; empty: that in Home, if any
+	Token string // file with an invitation; if empty, the file in Home, if any
 	Home  string // home with the invitations
 }
 
-// tokenFile returns the path of the token for the network: Token, or the file in Home. It is empty if the
-// network is open, because the home has no folder for it. If there is a folder without a usable token,
-// tokenFile returns an error, so that a damaged home never joins an open network instead.
+// tokenFile returns the path of the token for the network: Token, or the file in Home. If the home has no folder
+// for the network, the network is open and tokenFile returns "". If the folder has no usable token, tokenFile
+// returns an error, so that a peer with a damaged home never joins an open network instead.
 func (c Choice) tokenFile() (string, error) {
 	if c.Token != "" {
 		return c.Token, nil
@@ -47,9 +47,8 @@ func (c Choice) tokenFile() (string, error) {
 	return folder.token(), nil
 }
 
-// ID returns the identifier of the network among its peers. For a private network it adds a
-// digest of the owner's key to the name.
-// The error states why the network's token cannot be used.
+// ID returns the identifier that the network's peers use: the name, followed by a digest of the owner's key if
+// the network is private. The error states why the network's token cannot be used.
 func (c Choice) ID() (string, error) {
 	file, err := c.tokenFile()
 	if err != nil || file == "" {
@@ -62,8 +61,8 @@ func (c Choice) ID() (string, error) {
 	return i.Network.ID(), nil
 }
 
-// OpenWarning returns a warning if a network with a non-default name is open to any peer because the home
-// has no invitation to it. It is empty if Open confirms that the network is meant to be open.
+// OpenWarning returns a warning if a network with a non-default name is open to any peer because the home has no
+// invitation to it. If Open confirms that this is intended, OpenWarning returns "".
 func (c Choice) OpenWarning() string {
 	if file, err := c.tokenFile(); c.Open || c.Name == Default || err != nil || file != "" {
 		return ""
@@ -74,14 +73,13 @@ func (c Choice) OpenWarning() string {
 // An Admission is the membership of a running peer in its network.
 type Admission struct {
 	Gate *membership.Gate // keeps out peers that are not members
-	ID   string           // network ID, as used among peers
+	ID   string           // network ID, as used by its peers
 
 	token string // token file; empty unless the network is private
 }
 
-// Enter determines whether the chosen network is private, and creates the gate of the peer self. voucher
-// returns the key that confirms the peer's membership to others, or nil. Enter calls it only for a private
-// network.
+// Enter determines whether the chosen network is private, and creates the gate of the peer self. voucher returns
+// the key that signs vouchers for the peer, or nil. Enter calls voucher only for a private network.
 func Enter(c Choice, self p2ppeer.ID, voucher func() crypto.PrivKey, log zerolog.Logger) (*Admission, error) {
 	a := &Admission{ID: c.Name}
 	cfg := membership.Config{Peer: self, Log: log}
@@ -107,13 +105,14 @@ func Enter(c Choice, self p2ppeer.ID, voucher func() crypto.PrivKey, log zerolog
 	return a, nil
 }
 
-// Serve starts the service that proves the memberships of the peers that h is connected to. It takes a
-// renewed invitation from the token file.
+// Serve starts the service that maintains the memberships of the peers to which h is connected. The service
+// reads a renewed invitation from the token file.
 func (a *Admission) Serve(h host.Host) *membership.Service {
 	return membership.New(h, a.Gate, func() (*membership.Invitation, error) { return readInvitation(a.token) })
 }
 
-// OwnerOf returns the owner of a peer: in a private network the signed name, else the offered one.
+// OwnerOf returns the owner of a peer: the person in its token in a private network, else the owner in its
+// offer, which is offered.
 func (a *Admission) OwnerOf(id p2ppeer.ID, offered string) string {
 	if a.Gate.Open() {
 		return offered
@@ -121,8 +120,8 @@ func (a *Admission) OwnerOf(id p2ppeer.ID, offered string) string {
 	return a.Gate.Person(id)
 }
 
-// Refused returns the reason why another peer has refused this one: one of the two is not a member of the
-// other's private network. It is nil if no peer has.
+// Refused returns an error that states why another peer has refused this one, or nil. In each case, one of the
+// two peers is not a member of the other's private network.
 func (a *Admission) Refused() error {
 	if r := a.Gate.Refused(); r != nil {
 		return r

@@ -4,5 +4,5 @@
 //	Invite <-------- <home>/networks/NAME/owner
 //
 // A network is private if the home has an invitation to it, and open otherwise. Package membership defines
-// invitations and checks those of other peers.
+// invitations, and checks the tokens of other peers.
 package networks

@@ -19,12 +19,12 @@ import (
 // A Membership describes the membership of a home in a private network.
 type Membership struct {
 	Network string    `json:"network"`
-	ID      string    `json:"id"`             // network ID, as used among members
+	ID      string    `json:"id"`             // network ID, as used by its members
 	Owner   string    `json:"owner"`          // peer ID of the owner's key
 	Owned   bool      `json:"owned"`          // the home holds that key
-	Name    string    `json:"name,omitempty"` // person that the owner has invited; empty if not stated
+	Name    string    `json:"name,omitempty"` // the person that the owner has invited; may be empty
 	Holder  string    `json:"holder"`
-	Bound   bool      `json:"bound"` // valid only for Holder; otherwise valid for any peer that has the token
+	Bound   bool      `json:"bound"` // the token is valid only for Holder, and not for any peer that has it
 	Issued  time.Time `json:"issued"`
 	Expires time.Time `json:"expires"`
 }
@@ -43,9 +43,9 @@ func folderOf(home, network string) networkFolder {
 func (n networkFolder) token() string { return filepath.Join(string(n), "token") }
 func (n networkFolder) owner() string { return filepath.Join(string(n), "owner") }
 
-// Create creates a private network that the home dir owns. It also admits the home's own peer for the given
-// lifetime, as a peer of person unless that is empty. If an earlier call was interrupted, it uses the key
-// that the call had created.
+// Create creates a private network that the home dir owns. The home also gets a token for its peer, which
+// expires after lifetime and names person unless that is empty. If an earlier call was interrupted, Create uses
+// the owner's key from that call.
 func Create(dir, name, person string, lifetime time.Duration) (Membership, error) {
 	if err := errors.Join(membership.CheckName(name), membership.CheckPerson(person)); err != nil {
 		return Membership{}, err
@@ -61,7 +61,7 @@ func Create(dir, name, person string, lifetime time.Duration) (Membership, error
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
 		return Membership{}, &homedir.Error{Home: dir, Err: homedir.PlainPathError(err)}
 	}
-	key, err := homedir.LoadIdentity(folder.owner()) // created, unless an interrupted call has done so
+	key, err := homedir.LoadIdentity(folder.owner()) // created, unless an interrupted call has created it
 	if err != nil {
 		return Membership{}, &homedir.Error{Home: dir, Err: err}
 	}
@@ -76,13 +76,13 @@ func Create(dir, name, person string, lifetime time.Duration) (Membership, error
 // An Invitee describes the person or peer that is invited to a private network.
 type Invitee struct {
 	// Name is the network owner's name for the person. All peers with the same name count as peers of one
-	// owner. If empty, all peers that this invitation admits count as one owner's.
+	// owner. If Name is empty, all peers that this invitation admits count as peers of one owner.
 	Name string
-	Peer string // ID of the only invited peer; empty: any peer that has the invitation
+	Peer string // ID of the only invited peer; if empty, any peer may use the invitation
 }
 
-// Invite returns the text of an invitation to the network name, which the home dir owns. An empty name
-// selects the only network that the home owns.
+// Invite returns the text of an invitation to the network with the given name, which the home dir owns. If the
+// home owns only one network, name may be empty.
 func Invite(dir, name string, whom Invitee, lifetime time.Duration) (string, error) {
 	name, key, err := ownedNetwork(dir, name)
 	if err != nil {
@@ -102,7 +102,8 @@ func Invite(dir, name string, whom Invitee, lifetime time.Duration) (string, err
 	return i.Text()
 }
 
-// ownedNetwork returns the name and the owner's key of a network that dir owns.
+// ownedNetwork returns the name and the key of the network that the home dir owns. If dir owns only one network,
+// name may be empty.
 func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	all, err := Of(dir)
 	if err != nil {
@@ -136,9 +137,8 @@ func IsSecret(text string) bool {
 	return err == nil && !i.Bound()
 }
 
-// Join stores the invitation in text in the home dir, unless the home has one that expires later. It
-// returns the resulting membership. A peer that runs on the home as a member presents the new invitation
-// within seconds.
+// Join stores the invitation in text in the home dir, unless the home has one that expires later. It returns
+// the resulting membership. A peer that runs on the home and is a member uses the new invitation within seconds.
 func Join(dir, text string) (Membership, error) {
 	i, err := membership.ParseInvitation(text)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestNetworkSecretsAreReadableByTheOwnerOnly(t *testing.T) {
 		}
 	}
 	if _, err := Create(dir, "lab", "", time.Hour); err == nil {
-		t.Error("a network was made again, and its key is gone")
+		t.Error("an existing network was created again")
 	}
 }
 
@@ -67,23 +67,23 @@ func TestJoinNetworkInvitations(t *testing.T) {
 	}
 	later, err := Join(home, invited(owner, "", 2*time.Hour))
 	if err != nil || later.Owned || later.Bound || later.Owner != made.Owner {
-		t.Errorf("got %+v, %v; want a later one taken", later, err)
+		t.Errorf("got %+v, %v; want the invitation that expires later", later, err)
 	}
 	if kept, err := Join(home, invited(owner, "", time.Hour)); err != nil || kept != later {
-		t.Errorf("got %+v, %v; want the one kept that expires later", kept, err)
+		t.Errorf("got %+v, %v; want to keep the invitation that expires later", kept, err)
 	}
 	if got, err := Of(home); err != nil || len(got) != 1 || got[0] != later {
 		t.Errorf("got %+v, %v; want %+v", got, err, later)
 	}
 	if _, err := Invite(home, "", Invitee{}, time.Hour); err == nil || !strings.Contains(err.Error(), "owns no network") {
-		t.Errorf("one who does not own it invites: %v", err)
+		t.Errorf("a home that owns no network: got %v, want an error that says so", err)
 	}
 }
 
 func TestInvalidNameCreatesNoNetwork(t *testing.T) {
 	dir := shortDir(t)
 	if m, err := Create(dir, "lab", "not a name", time.Hour); err == nil {
-		t.Errorf("made %+v", m)
+		t.Errorf("a network with an invalid name was created: %+v", m)
 	}
 	if _, err := os.Stat(string(folderOf(dir, "lab"))); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want no folder", err)

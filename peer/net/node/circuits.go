@@ -8,12 +8,12 @@ import (
 )
 
 // circuitsApart is a resource manager that does not count circuits as connections from the relay's address.
-// libp2p does so, and would count all peers behind one relay as one address. Limits per peer, and on the
-// streams of a relay (see relayLimits), bound circuits instead.
+// libp2p counts them, so all peers behind one relay would share the limit of one address. Limits per peer and
+// on the streams of a relay (relayLimits) bound circuits instead.
 type circuitsApart struct{ network.ResourceManager }
 
-// throughRelay replaces the address of any circuit. Loopback addresses are not counted. Circuits without an
-// address would share one limit.
+// throughRelay replaces the address of every circuit. It has a loopback address, because libp2p does not limit
+// connections from those. Circuits without an IP address would all share one limit.
 var throughRelay = ma.StringCast("/ip4/127.0.0.1/p2p-circuit")
 
 // OpenConnection implements network.ResourceManager.

@@ -10,8 +10,8 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than one address may
-// hold. They are accepted, and do not count against the relay's address.
+// TestCircuitsDoNotCountAgainstTheRelaysAddress opens more circuits through one relay than the number of
+// connections that one address may have. It checks that the relay's address may still open that number.
 func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
@@ -29,7 +29,7 @@ func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 		peers++
 		return scope.SetPeer(p2ppeer.ID(fmt.Sprint("peer ", peers)))
 	}
-	for n := range 3 * connsPerAddress { // more than one burst allows, too
+	for n := range 3 * connsPerAddress { // also more than a burst
 		for _, dir := range []network.Direction{network.DirInbound, network.DirOutbound} {
 			if err := connect(dir, circuit); err != nil {
 				t.Fatalf("circuit %d: %v", n+1, err)
@@ -38,10 +38,10 @@ func TestCircuitsDoNotCountAgainstTheRelaysAddress(t *testing.T) {
 	}
 	for n := range connsPerAddress {
 		if err := connect(network.DirInbound, ma.StringCast(relay)); err != nil {
-			t.Fatalf("machine %d behind the address: %v", n+1, err)
+			t.Fatalf("connection %d from the relay's address: %v", n+1, err)
 		}
 	}
 	if connect(network.DirInbound, ma.StringCast(relay)) == nil {
-		t.Errorf("more than %d connections from one address", connsPerAddress)
+		t.Errorf("more than %d connections from the relay's address were accepted", connsPerAddress)
 	}
 }

@@ -31,9 +31,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/punch"
 )
 
-// observers is the number of peers at different addresses that must have observed this peer at an address
-// before it announces the address. libp2p wants four, but many networks have fewer peers that are not
-// behind address translation. A single observer could lie.
+// observers is the number of peers at different addresses that must observe this peer at an address before this
+// peer announces that address. libp2p requires four observers, but many networks have fewer peers with public
+// addresses. A single observer could lie.
 const observers = 2
 
 // wantObservers sets that number for all hosts of the process.
@@ -46,10 +46,10 @@ type Config struct {
 	NAT          bool         // the peer may be behind address translation
 	Reachability Reachability // as stated by the owner; Auto: not stated
 	Gate         *membership.Gate
-	Dials        *dialfilter.Filter // nil: any address is dialled
+	Dials        *dialfilter.Filter // if nil, the host dials any address
 	Puncher      *punch.Puncher     // may be nil without NAT
-	Mapper       *portmap.Mapper    // nil: no ports are mapped
-	Channels     protocol.ID        // has a stream for each channel between two processes
+	Mapper       *portmap.Mapper    // if nil, no ports are mapped
+	Channels     protocol.ID        // of the streams for channels between processes
 }
 
 // New starts the libp2p host that cfg describes. Its metrics go to reg, which belongs to this peer alone
@@ -69,7 +69,7 @@ func New(cfg Config, reg prometheus.Registerer, log zerolog.Logger) (host.Host, 
 	}
 	options := []libp2p.Option{
 		libp2p.Identity(cfg.Key),
-		libp2p.NoListenAddrs, // New would leak goroutines if it could not listen
+		libp2p.NoListenAddrs, // libp2p.New would leak goroutines if it could not listen
 		libp2p.Muxer(yamux.ID, connected.Counting(yamux.DefaultTransport)),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(cfg.Listen).rank)),
 		libp2p.ProtocolVersion(protocolVersion),
@@ -83,7 +83,7 @@ func New(cfg Config, reg prometheus.Registerer, log zerolog.Logger) (host.Host, 
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
-	if err := h.Network().Listen(cfg.Listen...); err != nil { // not even one address works
+	if err := h.Network().Listen(cfg.Listen...); err != nil { // none of the addresses works
 		h.Close()
 		return nil, fmt.Errorf("listen on %v: %w", cfg.Listen, err)
 	}
@@ -115,15 +115,15 @@ func admission(gate *membership.Gate, dials *dialfilter.Filter) []libp2p.Option 
 		// TLS comes first because its throughput is twice that of Noise.
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
-		// This comes last, for remote members of a private network, which support nothing else: it reports
-		// the reason.
+		// This protocol comes last. The members of a private network support no other, and use it to report why
+		// they refuse this peer.
 		libp2p.Security(membership.SecurityID, gate.TLS),
 	)
 }
 
-// reachability returns the options for reaching a peer behind address translation. Package stack decides
-// which relays the peer uses, and whether it is one itself. If the owner has stated the reachability,
-// libp2p takes it from the options, and the router maps no ports. A public peer still runs AutoNAT v2.
+// reachability returns the options that make a peer reachable behind address translation. Package stack decides
+// which relays the peer uses, and whether the peer is a relay. If the owner has stated the reachability, libp2p
+// uses that instead of determining it, and the router maps no ports. A public peer still runs AutoNAT v2.
 func reachability(cfg Config) []libp2p.Option {
 	if !cfg.NAT {
 		return []libp2p.Option{libp2p.DisableRelay(), libp2p.Transport(tcp.NewTCPTransport)}

@@ -44,17 +44,17 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 			addrs: []string{"/ip4/11.0.0.1/udp/1/quic-v1"},
 			now:   []string{"/ip4/11.0.0.1/udp/1/quic-v1"},
 		},
-		"relay over TCP is no direct TCP": {
+		"a relay over TCP does not count as TCP": {
 			addrs: []string{relayed, "/ip4/11.0.0.1/udp/1/quic-v1"},
 			want:  map[string]time.Duration{relayed: 100 * time.Millisecond},
 			now:   []string{"/ip4/11.0.0.1/udp/1/quic-v1"},
 		},
-		"a relay is dialled by one address after the other": {
+		"the addresses of a relay are dialled one after the other": {
 			addrs: []string{relayed, alsoRelayed, lastRelayed},
 			want:  map[string]time.Duration{relayed: circuitHeadStart, alsoRelayed: 2 * circuitHeadStart},
 			now:   []string{lastRelayed},
 		},
-		"two relays are dialled at one time": {
+		"two relays are dialled at the same time": {
 			addrs: []string{lastRelayed, otherRelay},
 			want:  map[string]time.Duration{otherRelay: 0},
 			now:   []string{lastRelayed},
@@ -111,12 +111,12 @@ func TestResourceLimitsMatchDocumentation(t *testing.T) {
 		}
 	}
 	if fewConns != 256 || manyConns != 384 {
-		t.Errorf("of more than %d connections %d are kept", manyConns, fewConns)
+		t.Errorf("trimming starts above %d connections and leaves %d, want 384 and 256", manyConns, fewConns)
 	}
 }
 
-// TestConnectionsPerAddressAreLimited checks the limits in docs/security.md: 64 connections of an address
-// at a time, 128 new ones in a burst, and then 2 per second, for each address separately.
+// TestConnectionsPerAddressAreLimited checks the limits in docs/security.md. Each address may have 64
+// connections at a time, and may open 128 in a burst and then 2 per second.
 func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	for name, addresses := range map[string][]string{ // addresses of one source
 		"IPv4": {"/ip4/11.0.0.1/tcp/1"}, "of an IPv6 /56": {"/ip6/2a00:0:0:101::1/tcp/1", "/ip6/2a00:0:0:102::1/tcp/1"},
@@ -128,7 +128,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer manager.Close()
-				// flood opens tries connections at once, and returns the accepted ones.
+				// flood tries to open a number of connections, and returns those that are accepted.
 				flood := func(tries int, from ...string) (open []network.ConnManagementScope) {
 					for i := range tries {
 						if c, err := manager.OpenConnection(network.DirInbound, true, ma.StringCast(from[i%len(from)])); err == nil {
@@ -147,8 +147,8 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 					}
 				}
 				expect("at a time", flood(100, addresses...), 64)
-				expect("in a burst, of which 100 have come", flood(100, addresses...), 28)
-				expect("from elsewhere meanwhile", flood(1, "/ip4/11.0.0.2/tcp/1"), 1)
+				expect("in a burst, after 100 attempts", flood(100, addresses...), 28)
+				expect("from another address meanwhile", flood(1, "/ip4/11.0.0.2/tcp/1"), 1)
 				time.Sleep(3 * time.Second)
 				expect("3 s later", flood(100, addresses...), 6)
 			})
@@ -156,8 +156,8 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	}
 }
 
-// TestDialsFitTheConnectionLimitsPerAddress lets a peer open as many connections as it may. Meanwhile this one dials as
-// many of its addresses as libp2p dials at a time, and keeps as many connections.
+// TestDialsFitTheConnectionLimitsPerAddress makes another peer open as many connections as it may. Meanwhile
+// this peer has as many connections to it, and dials as many of its addresses as libp2p dials at a time.
 func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
 	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
@@ -182,7 +182,7 @@ func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
 	}
 	for n := range connsPerPeer {
 		if err := connect(network.DirInbound); err != nil {
-			t.Fatalf("its connection %d: %v", n+1, err)
+			t.Fatalf("inbound connection %d: %v", n+1, err)
 		}
 	}
 	if connect(network.DirInbound) == nil {
@@ -228,8 +228,8 @@ func newPeer(t *testing.T) (crypto.PrivKey, p2ppeer.ID) {
 	return key, id
 }
 
-// TestLocalServicesAreNotDialled lets a stranger name the addresses of services on this machine, in an
-// open network and in a private one.
+// TestLocalServicesAreNotDialled makes strangers name addresses of a service on this machine, in an open network
+// and in a private one.
 func TestLocalServicesAreNotDialled(t *testing.T) {
 	for name, private := range map[string]bool{"open": false, "private": true} {
 		t.Run(name, func(t *testing.T) {
@@ -253,16 +253,16 @@ func TestLocalServicesAreNotDialled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			came := make(chan net.Conn, 64)
+			accepted := make(chan net.Conn, 64)
 			go func() { // ends with l
 				for {
 					c, err := l.Accept()
 					if err != nil {
-						close(came)
+						close(accepted)
 						return
 					}
 					c.Close()
-					came <- c
+					accepted <- c
 				}
 			}()
 			port := l.Addr().(*net.TCPAddr).Port
@@ -270,12 +270,12 @@ func TestLocalServicesAreNotDialled(t *testing.T) {
 				_, id := newPeer(t)
 				h.Peerstore().AddAddr(id, ma.StringCast(fmt.Sprintf("%s/tcp/%d", ip, port)), time.Hour)
 				if _, err := h.NewStream(t.Context(), id, "/test/1.0.0"); err == nil {
-					t.Errorf("%s: reached", ip)
+					t.Errorf("a stream was opened to %s", ip)
 				}
 			}
 			l.Close()
-			for range came {
-				t.Error("the owner's service was connected to")
+			for range accepted {
+				t.Error("the host has connected to the owner's service")
 			}
 		})
 	}

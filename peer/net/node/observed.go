@@ -12,24 +12,25 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
+	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 )
 
 // Kinds of address translation.
 const (
 	IndependentNAT = "endpoint-independent" // one port for all destinations
 	SymmetricNAT   = "symmetric"            // another port for each destination
-	NoNAT          = "none"                 // the machine's own public address is seen
+	NoNAT          = "none"                 // others observe the machine's own public address
 )
 
-// observedAddrs hold the addresses under which remote peers observe this peer, for each open outbound
-// connection. They are safe for concurrent use.
+// observedAddrs holds the address at which the remote peer of each open outbound connection observes this
+// peer. Its methods are safe for concurrent use.
 type observedAddrs struct {
 	mu   sync.Mutex
 	seen map[network.Conn]ma.Multiaddr
 }
 
-// note records the address that a remote peer has observed. It ignores inbound connections: the remote peer
-// observes the address that it has dialled, which shows nothing about the router.
+// note records the address that a remote peer has observed. It ignores inbound connections, on which the remote
+// peer observes the address that it has dialled. That address shows nothing about the router.
 func (s *observedAddrs) note(e event.EvtPeerIdentificationCompleted) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +53,7 @@ func (s *observedAddrs) forgetClosed() {
 	}
 }
 
-// all returns the present observations.
+// all returns the observations on all open connections.
 func (s *observedAddrs) all() (all []observedAddr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +66,7 @@ func (s *observedAddrs) all() (all []observedAddr) {
 	return all
 }
 
-// An observedAddr is the address under which one observer sees a socket of this peer.
+// An observedAddr is the address at which one observer sees a socket of this peer.
 type observedAddr struct {
 	transport string // tcp or udp
 	local     netip.AddrPort
@@ -73,7 +74,8 @@ type observedAddr struct {
 	seen      netip.AddrPort
 }
 
-// newObservedAddr returns false for a connection through a relay, where the observer sees the relay's address.
+// newObservedAddr converts an observation on a connection. It returns false for a circuit, where the observer
+// sees the relay's address.
 func newObservedAddr(c network.Conn, observed ma.Multiaddr) (s observedAddr, ok bool) {
 	if connection.IsCircuit(c.RemoteMultiaddr()) {
 		return s, false
@@ -99,20 +101,20 @@ func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
 	return transport, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), at.IsValid()
 }
 
-// natKinds returns the kind of address translation for each transport where it is known. It compares the
-// observations of others with the machine's own addresses.
+// natKinds returns the kind of address translation for each transport for which it is known. own are the
+// addresses of this machine.
 //
-// An observer that sees an own address is on this side of the router. If that address is public, there is
-// no router. Of the remaining observers, two at different addresses may see the same address for one
-// socket: then the translation is endpoint-independent. If each of them sees a different one, it is
-// symmetric.
+// If an observer sees an address of this machine, there is no router between the two. If that address is public,
+// this machine is not behind a router. The other observers are compared for each socket. If two observers at
+// different addresses see the same address, the translation is endpoint-independent. If all observers see
+// different addresses, the translation is symmetric.
 func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 	type from struct {
 		transport string
 		local     netip.AddrPort
 	}
 	views := make(map[from]map[netip.Addr]netip.AddrPort)
-	direct := make(map[string]bool) // transports with an observation of an own public address
+	direct := make(map[string]bool) // transports over which an observer sees a public address of this machine
 	for _, s := range all {
 		if at := s.seen.Addr(); slices.Contains(own, at) {
 			if IsPublic(at) {
@@ -150,8 +152,5 @@ func natKinds(all []observedAddr, own []netip.Addr) map[string]string {
 	return kinds
 }
 
-// IsPublic reports whether other machines may reach an address. Addresses of networks behind a router are
-// not public, such as those of a provider's customers (RFC 6598).
-func IsPublic(a netip.Addr) bool {
-	return a.IsGlobalUnicast() && !a.IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Contains(a)
-}
+// IsPublic reports whether machines in other networks may reach an address.
+func IsPublic(a netip.Addr) bool { return a.IsGlobalUnicast() && !dialfilter.IsPrivate(a) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/host"
-	"github.com/rs/zerolog"
 )
 
 func TestNATKinds(t *testing.T) {
@@ -33,7 +33,7 @@ func TestNATKinds(t *testing.T) {
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:1"),
 			at("tcp", home, "203.0.113.3", "198.51.100.7:5000"),
 		}, map[string]string{"tcp": IndependentNAT}},
-		"two of one observer": {[]observedAddr{
+		"two observations of one observer": {[]observedAddr{
 			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.1", "198.51.100.7:5001"),
 		}, nil},
 		"two sockets": {[]observedAddr{
@@ -42,10 +42,10 @@ func TestNATKinds(t *testing.T) {
 		"neighbours": {[]observedAddr{
 			at("tcp", home, "192.168.1.6", home), at("tcp", home, "192.168.1.7", home),
 		}, nil},
-		"a neighbour and one beyond": {[]observedAddr{
+		"a neighbour and a public observer": {[]observedAddr{
 			at("tcp", home, "192.168.1.6", home), at("tcp", home, "203.0.113.1", "198.51.100.7:5000"),
 		}, nil},
-		"a public address of its own": {[]observedAddr{
+		"a machine with a public address": {[]observedAddr{
 			at("tcp", public, "203.0.113.1", public), at("udp", public, "192.168.1.6", public),
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
 		}, map[string]string{"tcp": NoNAT, "udp": SymmetricNAT}},
@@ -71,29 +71,44 @@ func TestObservedAddressesOfOutgoingConnectionsOnly(t *testing.T) {
 	if err := second.Connect(t.Context(), *host.InfoFromHost(first)); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(time.Minute); len(dialling.all()) == 0; {
-		if time.Now().After(end) {
-			t.Fatal("no observedAddr")
-		}
-		time.Sleep(time.Millisecond) // interval between polls
+	all := dialling()
+	if len(all) != 1 || all[0].transport != "tcp" || all[0].seen != all[0].local || !all[0].observer.IsLoopback() {
+		t.Errorf("the dialling host got %+v, want the local address of the connection", all)
 	}
-	s := dialling.all()[0]
-	if s.transport != "tcp" || s.seen != s.local || !s.observer.IsLoopback() {
-		t.Errorf("got %+v, want the address that the connection has", s)
-	}
-	if all := dialled.all(); len(all) > 0 {
-		t.Errorf("got %+v from dialled peers", all)
+	if all := dialled(); len(all) > 0 {
+		t.Errorf("the dialled host got %+v, want none", all)
 	}
 }
 
-// newObservedHost returns a host, and the addresses that others observe it at.
-func newObservedHost(t *testing.T) (host.Host, *observedAddrs) {
+// newObservedHost returns a host, and a function that waits until the host has identified a peer and returns
+// the addresses at which peers observe the host.
+func newObservedHost(t *testing.T) (host.Host, func() []observedAddr) {
 	t.Helper()
 	h := newTestHost(t, onLoopback)
-	w, err := Watch(h, zerolog.Nop())
+	identified, err := h.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close() })
-	return h, &w.observed
+	t.Cleanup(func() { identified.Close() })
+	return h, func() []observedAddr {
+		t.Helper()
+		events := make(recorded, 1)
+		select {
+		case e := <-identified.Out():
+			events <- e
+		case <-time.After(time.Minute):
+			t.Fatal("no peer was identified")
+		}
+		events.Close()
+		w := &Watcher{host: h, identified: events, done: make(chan struct{})}
+		w.run()
+		return w.observed.all()
+	}
 }
+
+// recorded is a subscription that delivers recorded events.
+type recorded chan any
+
+func (r recorded) Out() <-chan any { return r }
+func (r recorded) Name() string    { return "recorded" }
+func (r recorded) Close() error    { close(r); return nil }

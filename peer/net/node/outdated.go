@@ -7,7 +7,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Bounds on the record of peers that speak another version.
+// Bounds on the record of peers that speak another version of the protocol.
 const (
 	maxOutdated = 256
 	outdatedFor = time.Hour
@@ -20,7 +20,8 @@ type outdated struct {
 	met map[p2ppeer.ID]time.Time
 }
 
-// note records a peer that connected at now. If there are too many, it removes arbitrary others.
+// note records a peer that connected at the time now. If too many peers are recorded, it removes arbitrary
+// ones.
 func (o *outdated) note(id p2ppeer.ID, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

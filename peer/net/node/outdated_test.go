@@ -17,12 +17,12 @@ func TestOutdatedPeersExpire(t *testing.T) {
 		t.Errorf("got %v, want both", got)
 	}
 	if got := o.list(now.Add(outdatedFor + 1)); len(got) != 1 || got[0] != "b" {
-		t.Errorf("got %v, want b alone", got)
+		t.Errorf("got %v, want only b", got)
 	}
 	for i := range 2 * maxOutdated {
 		o.note(p2ppeer.ID(fmt.Sprint(i)), now)
 	}
 	if got := o.list(now); len(got) != maxOutdated {
-		t.Errorf("%d are remembered, want %d", len(got), maxOutdated)
+		t.Errorf("%d peers are recorded, want %d", len(got), maxOutdated)
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// Peers remember the address of this one. A port that the system has chosen therefore stays the same across
-// restarts if it is free. All peers can then restart and find each other without a supernode.
+// Other peers remember the address of this peer. A port that the system has chosen therefore stays the same
+// across restarts, if it is free. So even if all peers restart, they find each other without a supernode.
 
-// RecallPorts returns the addresses to listen on. It replaces port 0 by the port in file, if that is free,
-// and ignores invalid entries.
+// RecallPorts returns the addresses to listen on. It replaces port 0 with the port in file, if that port is
+// free, and ignores invalid entries.
 func RecallPorts(file string, listen []ma.Multiaddr) []ma.Multiaddr {
 	var kept map[string]string
 	data, err := os.ReadFile(file)
@@ -60,14 +60,14 @@ func KeepPorts(file string, asked, listens []ma.Multiaddr) error {
 	return nil
 }
 
-// withoutPort returns the address with port 0.
+// withoutPort returns the address a with port 0.
 func withoutPort(a ma.Multiaddr) ma.Multiaddr {
-	return ma.StringCast(portInAddr.ReplaceAllString(a.String(), "/$1/0")) // valid, as a was
+	return ma.StringCast(portInAddr.ReplaceAllString(a.String(), "/$1/0")) // valid, because a is
 }
 
-// PortsFree returns an error if a port is in use. libp2p shares TCP ports (SO_REUSEPORT, which hole
-// punching needs). Two peers could therefore start on the same port, and connections to one would reach the
-// other. libp2p also starts without an error if only the UDP port is taken.
+// PortsFree returns an error if one of the ports is in use. libp2p itself would start without an error: it shares
+// TCP ports (SO_REUSEPORT), as hole punching requires, and needs only one address that works. Two peers could
+// therefore listen on the same port, and connections to one would reach the other.
 func PortsFree(listen []ma.Multiaddr) error {
 	for _, a := range listen {
 		network, address, err := manet.DialArgs(a)
@@ -81,7 +81,7 @@ func PortsFree(listen []ma.Multiaddr) error {
 	return nil
 }
 
-// ProbePort listens on an address for a moment.
+// ProbePort listens on an address for a moment, and returns an error if that fails.
 func ProbePort(network, address string) error {
 	var probe io.Closer
 	var err error

@@ -15,7 +15,7 @@ func TestPortsArePersistent(t *testing.T) {
 	asked := multiaddrs("/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/4001")
 	equal := func(a, b []ma.Multiaddr) bool { return slices.EqualFunc(a, b, ma.Multiaddr.Equal) }
 	if got := RecallPorts(file, asked); !equal(got, asked) {
-		t.Fatalf("the first time: got %v", got)
+		t.Fatalf("without a file: got %v, want %v", got, asked)
 	}
 	tcp, udp := freePorts(t)
 	listens := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/udp/" + udp + "/quic-v1"), ma.StringCast("/ip4/127.0.0.1/tcp/" + tcp)}
@@ -27,7 +27,7 @@ func TestPortsArePersistent(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got, other := RecallPorts(file, multiaddrs("/ip6/::1/tcp/0")), multiaddrs("/ip6/::1/tcp/0"); !equal(got, other) {
-		t.Errorf("other addresses requested: got %v", got)
+		t.Errorf("other addresses requested: got %v, want %v", got, other)
 	}
 
 	taken, err := net.Listen("tcp4", "127.0.0.1:"+tcp)

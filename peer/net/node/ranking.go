@@ -13,29 +13,29 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
-// tcpHeadStart is the delay of QUIC after TCP, and of circuits after both: one round trip and the
-// handshakes. It leads to QUIC where TCP does not get through, and rarely elsewhere.
+// tcpHeadStart is the time by which QUIC is dialled after TCP, and circuits after both: enough for one round
+// trip and the handshakes. So QUIC is rarely used where TCP works.
 const tcpHeadStart = 300 * time.Millisecond
 
-// circuitHeadStart is the delay between the addresses of one relay: some round trips, with time for a busy
-// machine.
+// circuitHeadStart is the time between dials to two addresses of one relay: enough for several round trips,
+// also on a busy machine.
 const circuitHeadStart = time.Second
 
-// ownHeadStart is the delay of the other transport if this peer listens on only one of TCP and QUIC. Other
-// peers learn this peer's address from connections that start at its listening port. Connections over the
-// other transport would not show that address, so hole punching would fail.
+// ownHeadStart is the time by which a peer that listens on only one transport, TCP or QUIC, dials the other
+// transport later. Other peers learn a peer's address from connections that start at its listening port.
+// Connections over the other transport would not show that address, so hole punching would fail.
 const ownHeadStart = 5 * time.Second
 
 // A ranking determines the order in which the addresses of a peer are dialled.
 type ranking struct {
 	isFirst   func(ma.Multiaddr) bool
-	headStart time.Duration // of the first addresses before other direct ones
+	headStart time.Duration // time by which other direct addresses are dialled later than the first ones
 }
 
-// rankingFor returns the ranking for a peer that listens on the given addresses. Unlike libp2p, it dials
-// TCP before QUIC. The kernel closes the TCP connections of a killed process within milliseconds, so all
-// peers of a job notice at once; QUIC takes 43 s. TCP also has the higher throughput. A peer that listens
-// only on QUIC dials QUIC first.
+// rankingFor returns the ranking for a peer that listens on the given addresses. Unlike libp2p's ranking, it
+// puts TCP before QUIC. The kernel closes the TCP connections of a killed process within milliseconds, so all
+// peers of a job notice its end at once; with QUIC they notice after 43 s. TCP also has the higher throughput.
+// If the peer listens only on QUIC, the ranking puts QUIC first.
 func rankingFor(listen []ma.Multiaddr) ranking {
 	tcp, quic := slices.ContainsFunc(listen, isDirectTCP), slices.ContainsFunc(listen, isDirectQUIC)
 	switch {
@@ -47,7 +47,7 @@ func rankingFor(listen []ma.Multiaddr) ranking {
 	return ranking{isDirectTCP, tcpHeadStart}
 }
 
-// rank implements network.DialRanker. It dials the addresses of a relay one after the other, since all of
+// rank implements network.DialRanker. The addresses of one relay are dialled one after the other, since all of
 // them lead to the same circuit.
 func (r ranking) rank(addrs []ma.Multiaddr) []network.AddrDelay {
 	var first, rest []ma.Multiaddr
@@ -59,7 +59,7 @@ func (r ranking) rank(addrs []ma.Multiaddr) []network.AddrDelay {
 		}
 	}
 	ranked := swarm.DefaultDialRanker(first)
-	through := make(map[p2ppeer.ID]time.Duration) // sum of the head starts given so far, by relay
+	through := make(map[p2ppeer.ID]time.Duration) // delay of the next address of each relay
 	for _, a := range swarm.DefaultDialRanker(rest) {
 		relay := connected.RelayOf(a.Addr)
 		switch {

@@ -5,7 +5,7 @@ import "github.com/libp2p/go-libp2p/core/network"
 // A Reachability describes whether other peers can connect to a peer directly.
 type Reachability string
 
-// The reachabilities.
+// The values of a Reachability.
 const (
 	Auto    Reachability = "auto" // not known, or to be determined
 	Public  Reachability = "public"

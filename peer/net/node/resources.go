@@ -28,27 +28,27 @@ const (
 	manyConns = 384
 )
 
-// connsPerAddress is the number of connections that one address may hold. libp2p allows eight, but a
-// laboratory of machines behind one translated address appears as one address. An address may open twice as
-// many in a burst, and then connsPerSecond.
+// connsPerAddress is the maximum number of connections from one address. libp2p allows eight, but all machines
+// behind one router have the same address. An address may open twice as many connections in a burst, and
+// afterwards connsPerSecond connections per second.
 const (
 	connsPerAddress = 64
 	connsPerSecond  = 2
 )
 
-// connsPerPeer is the number of inbound connections that a peer may hold. libp2p applies this number to
-// both directions together, and counts pending dials, of which it makes as many at once. It could therefore
-// refuse a connection that succeeded by another way.
+// connsPerPeer is the maximum number of inbound connections from one peer. libp2p's own limit is as high, but
+// covers both directions and counts pending dials. Since libp2p makes up to eight dials to a peer at once,
+// pending dials could make it refuse a connection that succeeds.
 const connsPerPeer = 8
 
-// connsFromOthers is the number of inbound connections that all peers together may hold. This is the
-// minimum: the limit grows with the machine's memory.
+// connsFromOthers is the maximum number of inbound connections from all peers together, on a machine with
+// little memory. The limit grows with the memory.
 const connsFromOthers = 768
 
-// newResourceManager bounds the resources that remote peers can occupy (O4) and leaves room for jobs. A
-// pair of processes uses two streams, so two peers with 32 processes of a job each share 2,048 streams, all
-// of them for channels. For any other protocol, a peer needs a few streams per job, and a job one or two
-// per peer. The manager logs peers that exceed their limits.
+// newResourceManager bounds the resources that remote peers can occupy (O4) and leaves room for jobs. A pair
+// of processes uses two streams for channels. So two peers with 32 processes of a job each have 2,048 such
+// streams between them. Any other protocol needs only a few streams between two peers. The manager logs peers
+// that exceed their limits.
 func newResourceManager(channels protocol.ID, log zerolog.Logger) (network.ResourceManager, error) {
 	limits := resourceLimits(channels)
 	// The rate of new connections is limited by source address as well. Loopback is exempt from both
@@ -108,7 +108,7 @@ func resourceLimits(channels protocol.ID) rcmgr.ScalingLimitConfig {
 	limits.AddProtocolPeerLimit(channels, ofPeer, limits.ProtocolPeerLimitIncrease)
 	relayLimits(&limits)
 	identifyLimits(&limits)
-	// Both peers may punch a hole now while their previous attempt is still ending.
+	// Both peers may start an attempt to punch a hole before their previous attempt has ended.
 	punching := rcmgr.BaseLimit{Streams: 8, StreamsInbound: 4, StreamsOutbound: 4, Memory: 1 << 20}
 	limits.AddServicePeerLimit(holepunch.ServiceName, punching, rcmgr.BaseLimitIncrease{})
 	limits.AddProtocolPeerLimit(holepunch.Protocol, punching, rcmgr.BaseLimitIncrease{})

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
@@ -51,7 +52,8 @@ func multiaddrs(texts ...string) (addrs []ma.Multiaddr) {
 	return addrs
 }
 
-// newHostOf starts the host that cfg describes, with a new key in an open network unless cfg has them.
+// newHostOf starts the host that cfg describes. If cfg has no key or gate, the host has a new key or is in an
+// open network.
 func newHostOf(t *testing.T, cfg Config) host.Host {
 	t.Helper()
 	cfg.Puncher = punch.New(nil, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
@@ -75,8 +77,8 @@ func newHostOf(t *testing.T, cfg Config) host.Host {
 	return h
 }
 
-// TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each, and fewer
-// streams of another protocol.
+// TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each. It checks that
+// another protocol cannot have as many streams.
 func TestStreamsOfALargeJob(t *testing.T) {
 	manager, err := newResourceManager(channels, zerolog.Nop())
 	if err != nil {
@@ -102,61 +104,58 @@ func TestStreamsOfALargeJob(t *testing.T) {
 		t.Errorf("%d channels were opened, want %d", n, all)
 	}
 	if n := open("/stranger"); n == all {
-		t.Errorf("%d streams of another protocol were opened", n)
+		t.Errorf("%d streams of another protocol were opened, want fewer", n)
 	}
 }
 
-// TestPeersProbeEachOthersReachability checks that a peer asks others whether they reach it, and
-// answers them, by AutoNAT v2 for each address.
+// TestPeersProbeEachOthersReachability checks that a peer answers the requests of AutoNAT v2, by which others
+// test each of their addresses, unless it is private.
 func TestPeersProbeEachOthersReachability(t *testing.T) {
 	for reachability, want := range map[Reachability]bool{Public: true, Private: false} {
 		h := newHostOf(t, Config{Listen: multiaddrs(onLoopback), NAT: true, Reachability: reachability})
 		answers := slices.Contains(h.Mux().Protocols(), autonatv2.DialProtocol)
 		if answers != want {
-			t.Errorf("a %s peer answers: %v", reachability, answers)
+			t.Errorf("a %s peer answers: %v, want %v", reachability, answers, want)
 		}
 	}
 }
 
-// TestTwoObserversSuffice checks that a host announces an address that two observers have seen. Without
-// it, no hole could be punched.
+// TestTwoObserversSuffice checks that a host announces an address that two observers have reported. Without
+// that address, no hole could be punched.
 func TestTwoObserversSuffice(t *testing.T) {
-	h := newTestHost(t, "/ip4/127.0.0.1/tcp/0")
-	listens := h.Network().ListenAddresses()[0]
-	bus := eventbus.NewBus()
-	m, err := observedaddrs.NewManager(bus, h.Network())
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Start(h.Network())
-	defer m.Close()
-	identified, err := bus.Emitter(new(event.EvtPeerIdentificationCompleted))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer identified.Close()
-	see := func(by, at string) {
-		from := ma.StringCast(fmt.Sprintf("/ip4/%s/tcp/4001", by))
-		e := event.EvtPeerIdentificationCompleted{Conn: &seenConn{local: listens, remote: from}, ObservedAddr: ma.StringCast(at)}
-		if err := identified.Emit(e); err != nil {
+	network := newTestHost(t, "/ip4/127.0.0.1/tcp/0").Network()
+	listens := network.ListenAddresses()[0]
+	synctest.Test(t, func(t *testing.T) {
+		bus := eventbus.NewBus()
+		m, err := observedaddrs.NewManager(bus, network)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	const claimed, seen = "/ip4/11.0.9.1/tcp/4001", "/ip4/11.0.9.2/tcp/4001"
-	see("11.0.0.1", claimed) // one observer that may lie
-	see("11.0.0.1", claimed) // and repeats it
-	see("11.0.0.2", seen)
-	see("11.0.0.3", seen)
-	want := ma.StringCast(seen)
-	for end := time.Now().Add(time.Minute); !ma.Contains(m.AddrsFor(listens), want); {
-		if time.Now().After(end) {
-			t.Fatalf("got %v, want %v", m.AddrsFor(listens), want)
+		m.Start(network)
+		defer m.Close()
+		identified, err := bus.Emitter(new(event.EvtPeerIdentificationCompleted))
+		if err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // interval between polls
-	}
-	if got := m.AddrsFor(listens); len(got) != 1 {
-		t.Errorf("got %v, want only %v", got, want)
-	}
+		defer identified.Close()
+		see := func(by, at string) {
+			from := ma.StringCast(fmt.Sprintf("/ip4/%s/tcp/4001", by))
+			e := event.EvtPeerIdentificationCompleted{Conn: &seenConn{local: listens, remote: from}, ObservedAddr: ma.StringCast(at)}
+			if err := identified.Emit(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const claimed, seen = "/ip4/11.0.9.1/tcp/4001", "/ip4/11.0.9.2/tcp/4001"
+		see("11.0.0.1", claimed) // one observer, which may lie
+		see("11.0.0.1", claimed) // and repeats its claim
+		see("11.0.0.2", seen)
+		see("11.0.0.3", seen)
+		synctest.Wait()
+		want := []ma.Multiaddr{ma.StringCast(seen)}
+		if got := m.AddrsFor(listens); !slices.EqualFunc(got, want, ma.Multiaddr.Equal) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
 }
 
 // A seenConn is a connection to an observer of this host's address.
@@ -169,8 +168,9 @@ func (c *seenConn) LocalMultiaddr() ma.Multiaddr  { return c.local }
 func (c *seenConn) RemoteMultiaddr() ma.Multiaddr { return c.remote }
 func (c *seenConn) IsClosed() bool                { return false }
 
-// TestHostDialsRelaysOverItsListenTransport uses a relay that answers late on the transport on which a host
-// listens. The host waits for it, since it would not learn its own address over the other transport.
+// TestHostDialsRelaysOverItsListenTransport uses a relay that does not answer over the transport on which a
+// host listens. The host waits for an answer before it dials the other transport, over which it would not learn
+// its own address.
 func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 	skip.Long(t)
 	const overTCP, overQUIC = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
@@ -202,7 +202,7 @@ func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 		"TCP":                         {[]string{overTCP}, overQUIC, muteTCP, true},
 		"QUIC":                        {[]string{overQUIC}, overTCP, muteQUIC, true},
 		"both":                        {[]string{overTCP, overQUIC}, overQUIC, muteTCP, false},
-		"none at all":                 {nil, overQUIC, muteTCP, false},
+		"neither":                     {nil, overQUIC, muteTCP, false},
 		"TCP, and the relay has none": {[]string{overTCP}, overQUIC, nil, false},
 	}
 	for name, test := range tests {
@@ -226,7 +226,7 @@ func TestHostDialsRelaysOverItsListenTransport(t *testing.T) {
 			defer cancel()
 			err = h.Connect(ctx, info)
 			if test.waits != errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("got %v; waits: %v", err, test.waits)
+				t.Errorf("got %v; want a dial that waits: %v", err, test.waits)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ var protocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
 const protocolPrefix = "p2pmpi/"
 
 // otherVersion reports whether the version string of a remote host names another version of this protocol.
-// It is false for hosts that do not run p2pmpi.
+// It returns false for hosts that do not run p2pmpi.
 func otherVersion(remote string) bool {
 	return strings.HasPrefix(remote, protocolPrefix) && remote != protocolVersion
 }

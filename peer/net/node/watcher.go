@@ -15,9 +15,9 @@ import (
 )
 
 // A Watcher learns from the hosts that identify themselves. It closes the connections to peers that speak
-// another protocol version: their services would refuse each other's requests one by one, and so the owner
-// reads one message instead. Hosts that do not run p2pmpi keep their connections. It also records the
-// addresses at which other hosts observe this one.
+// another version of the protocol. Without a Watcher, the services of both peers would refuse each other's
+// requests one by one; with it, the owner reads one message. Connections to hosts that do not run p2pmpi stay
+// open. The Watcher also records the addresses at which other hosts observe this peer.
 type Watcher struct {
 	host       host.Host
 	log        zerolog.Logger
@@ -74,8 +74,8 @@ func (w *Watcher) checkVersion(e event.EvtPeerIdentificationCompleted) {
 // a submitter learns why they do not take part.
 func (w *Watcher) Outdated() []p2ppeer.ID { return w.outdated.list(time.Now()) }
 
-// NATKinds returns the kind of address translation for each transport where it is known. own are the
-// machine's own addresses.
+// NATKinds returns the kind of address translation for each transport for which it is known. own are the
+// addresses of this machine.
 func (w *Watcher) NATKinds(own []netip.Addr) map[string]string {
 	return natKinds(w.observed.all(), own)
 }

@@ -16,13 +16,13 @@ func (m *Mapper) Option() libp2p.Option {
 	return libp2p.NATManager(func(network.Network) basichost.NATManager { return announcer{m} })
 }
 
-// An announcer passes mapped ports to libp2p. It does not close the Mapper, which also has other users.
+// An announcer tells libp2p the mapped ports. It does not close the Mapper, which also has other users.
 type announcer struct{ mapper *Mapper }
 
 var _ basichost.NATManager = announcer{}
 
-// GetMapping implements basichost.NATManager. It returns the external address of a listening address, or
-// nil.
+// GetMapping implements basichost.NATManager. It returns the external address to which a listening address is
+// mapped, or nil.
 func (a announcer) GetMapping(listen ma.Multiaddr) ma.Multiaddr {
 	thin, rest := ma.SplitFunc(listen, func(c ma.Component) bool {
 		code := c.Protocol().Code

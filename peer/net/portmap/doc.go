@@ -3,20 +3,22 @@
 //
 //	machine                        router                        others
 //	   |-- map your port 4001 ------>|
-//	   |<---- of 11.0.1.1, yes ------|
+//	   |<---- 11.0.1.1:4001 ---------|
 //	   |  announces 11.0.1.1:4001    |
 //	   |<============================|<================ connect ---|
 //
-// A mapping lasts for two minutes and is renewed, so mappings of a killed peer soon expire. A Mapper that
-// is closed removes its mappings, if the router answers. If a router is lost, or has lost its external
-// address, the Mapper searches again, as on a machine that has moved.
+// A mapping lasts for two minutes and is renewed, so the mappings of a killed peer soon expire. A Mapper that
+// is closed removes its mappings, if the router answers. If the router no longer answers, or has lost its
+// external address, the Mapper searches again. So it also finds the router of another network into which the
+// machine has moved.
 //
-// libp2p v0.51 does not map ports by NAT-PMP on Linux, since its request for the gateway is rejected by its
-// library. It maps only libp2p's ports, and searches for a router only once. TestNATRouterMapsPorts fails
-// with its port manager, for NAT-PMP and for UPnP.
+// libp2p v0.51 has a port manager of its own. On Linux it does not find routers by NAT-PMP, because the library
+// that it asks for the gateway rejects the request. It maps only libp2p's ports, and not those of direct
+// connections between processes. It does not search again if it finds no router at startup.
+// TestNATRouterMapsPorts in e2e fails with it, for NAT-PMP and for UPnP.
 //
-// Libraries implement the protocols. The one for NAT-PMP has not changed since 2019. Neither has the
-// protocol (RFC 6886), and libp2p depends on the same library.
+// Libraries implement the protocols. The library for NAT-PMP has not changed since 2019, nor has the protocol
+// (RFC 6886), and libp2p uses the same library.
 //
 // # Limits
 //

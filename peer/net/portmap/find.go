@@ -8,7 +8,8 @@ import (
 	"sync"
 )
 
-// Find searches for a router that maps ports until ctx ends; some seconds suffice.
+// Find searches for a router that maps ports, until ctx ends at the latest. A few seconds are enough. It returns
+// the zero Router if it finds none.
 func Find(ctx context.Context) Router {
 	r, err := find(ctx)
 	if err != nil {
@@ -21,9 +22,9 @@ func Find(ctx context.Context) Router {
 	return Router{r.how(), at}
 }
 
-// outsideOf returns the external address of a router. It may be a private one, of an enclosing network. It
-// may not be an address like 0.0.0.0 of a router without a connection, since for other machines that is
-// their own machine.
+// outsideOf returns the external address of a router. A private address is valid, since the router may be behind
+// another router. An address such as 0.0.0.0 is not: a router without a connection reports it, and it would lead
+// other machines to themselves.
 func outsideOf(ctx context.Context, r router) (netip.Addr, error) {
 	at, err := r.address(ctx)
 	if err == nil && (!at.Is4() || !at.IsGlobalUnicast()) {
@@ -38,20 +39,20 @@ func find(ctx context.Context) (router, error) {
 		router router
 		err    error
 	}
-	ways := []func(context.Context) (router, error){findPMP, findUPnP}
-	answers := make(chan answer, len(ways))
+	searches := []func(context.Context) (router, error){findPMP, findUPnP}
+	answers := make(chan answer, len(searches))
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, way := range ways {
+	for _, search := range searches {
 		asking.Go(func() { // ends with ctx, or within pmpTimeout
-			r, err := way(ctx)
+			r, err := search(ctx)
 			answers <- answer{r, err}
 		})
 	}
 	var errs []error
-	for range ways {
+	for range searches {
 		a := <-answers
 		if a.err == nil {
 			return a.router, nil

@@ -28,7 +28,7 @@ type Port struct {
 	Number   uint16
 }
 
-// A Router describes a router that maps ports. The zero value means none.
+// A Router describes a router that maps ports. The zero value means that there is no such router.
 type Router struct {
 	How     string     `json:"how,omitempty"` // NAT-PMP or UPnP
 	Address netip.Addr `json:"address"`       // external address of the router
@@ -38,8 +38,8 @@ type Router struct {
 type router interface {
 	how() string
 	address(ctx context.Context) (netip.Addr, error)
-	// addMapping maps an external port to a local one and returns the external port, which is usually
-	// outside.
+	// addMapping maps an external port to a local port and returns the external port. The router may choose
+	// another one than outside.
 	addMapping(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error)
 	// removeMapping removes the mapping.
 	removeMapping(ctx context.Context, p Port, outside uint16) error
@@ -47,13 +47,13 @@ type router interface {
 
 // A mapping is the router's last answer for a port.
 type mapping struct {
-	outside uint16    // last external port; 0 if none
+	outside uint16    // last external port, or 0 before the first mapping
 	until   time.Time // expiry of the mapping
 }
 
 func (m mapping) lasts() bool { return time.Now().Before(m.until) }
 
-// A Mapper keeps ports of this machine mapped. A nil Mapper maps none. Its methods are safe for concurrent
+// A Mapper keeps ports of this machine mapped. A nil Mapper maps no ports. Its methods are safe for concurrent
 // use.
 type Mapper struct {
 	log  zerolog.Logger
@@ -101,7 +101,7 @@ func (m *Mapper) Mapped(p Port) (netip.AddrPort, bool) {
 // MappedTCP is like Mapped for a TCP port.
 func (m *Mapper) MappedTCP(port uint16) (netip.AddrPort, bool) { return m.Mapped(Port{"tcp", port}) }
 
-// Router returns the router that maps ports; zero if there is none.
+// Router returns the router that maps ports, or the zero Router.
 func (m *Mapper) Router() Router {
 	if m == nil {
 		return Router{}
@@ -111,8 +111,8 @@ func (m *Mapper) Router() Router {
 	return m.found
 }
 
-// Close removes all mappings, if the router answers, and returns when all goroutines have ended, after some
-// seconds at most. It does not cancel a pending request to the router, whose answer shows which mapping to
+// Close removes all mappings, if the router answers. It returns after a few seconds at most, when all goroutines
+// have ended. It does not cancel a pending request to the router, because the answer shows which mapping to
 // remove.
 func (m *Mapper) Close() error {
 	m.cancel()
@@ -133,7 +133,7 @@ func (m *Mapper) run() {
 	}
 }
 
-// await waits until news arrives, the time is up, or the Mapper is closed.
+// await waits until news arrives, d has passed, or the Mapper is closed.
 func (m *Mapper) await(d time.Duration, news <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -144,7 +144,7 @@ func (m *Mapper) await(d time.Duration, news <-chan struct{}) {
 	}
 }
 
-// use keeps ports mapped until the router does not answer, or the Mapper is closed.
+// use keeps ports mapped until the router no longer answers, or the Mapper is closed.
 func (m *Mapper) use(r router) error {
 	for {
 		err := m.renew(r)
@@ -162,8 +162,8 @@ func (m *Mapper) use(r router) error {
 	}
 }
 
-// renew extends the mappings of all wanted ports. If a request fails, the port keeps its mapping until it
-// expires.
+// renew extends the mappings of all wanted ports. If a request fails, the earlier mapping of that port stays
+// until it expires.
 func (m *Mapper) renew(r router) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
@@ -193,8 +193,8 @@ func (m *Mapper) renew(r router) error {
 	return nil
 }
 
-// mapPort requests the previous external port, or else the one with the same number. If it is not available
-// and no mapping is in effect, mapPort tries up to three random ports.
+// mapPort requests the previous external port, or at first the one with the number of the local port. If that
+// port is not available and no mapping is in effect, mapPort tries up to three random ports.
 func mapPort(ctx context.Context, r router, p Port, was mapping) (mapping, error) {
 	outside := was.outside
 	if outside == 0 {
@@ -221,8 +221,8 @@ func (m *Mapper) all() map[Port]mapping {
 	return maps.Clone(m.ports)
 }
 
-// forget records that the router is lost. When a router is found again, the Mapper requests the same
-// external ports first.
+// forget records that there is no router. It keeps the numbers of the external ports, which the Mapper requests
+// first when it finds a router again.
 func (m *Mapper) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

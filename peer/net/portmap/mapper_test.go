@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A fake is a simulated router. Its mappings expire.
+// A fake is a simulated router whose mappings expire.
 type fake struct {
 	mu    sync.Mutex
 	at    netip.Addr
@@ -24,10 +24,10 @@ type fake struct {
 	until map[uint16]time.Time
 	dead  bool
 	slow  time.Duration // delay of an answer
-	mute  bool          // accepts mappings without creating them
+	mute  bool          // does not answer requests for mappings
 }
 
-// now changes the router's behaviour.
+// now changes the state of the router.
 func (f *fake) now(change func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,8 +93,8 @@ func (f *fake) removeMapping(ctx context.Context, _ Port, outside uint16) error 
 	return nil
 }
 
-// leads reports whether a port of the router is mapped.
-func (f *fake) leads(outside uint16) bool {
+// maps reports whether a port of the router is mapped.
+func (f *fake) maps(outside uint16) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return time.Now().Before(f.until[outside])
@@ -120,7 +120,7 @@ func with(t *testing.T, do func(m *Mapper, f *fake)) {
 	})
 }
 
-// settle waits for d, and until all goroutines are blocked.
+// settle waits for d, and then until all other goroutines are blocked.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -128,7 +128,7 @@ func settle(d time.Duration) {
 
 func expectMapped(t *testing.T, m *Mapper, want string) {
 	t.Helper()
-	at, ok := m.Mapped(here)
+	at, ok := m.Mapped(here) // the first call requests the mapping
 	if got := at.String(); ok != (want != "") || ok && got != want {
 		t.Errorf("mapped: %v at %s, want %q", ok, got, want)
 	}
@@ -136,15 +136,15 @@ func expectMapped(t *testing.T, m *Mapper, want string) {
 
 func TestPortIsMappedUntilReleased(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
-		expectMapped(t, m, "") // requests the mapping
+		expectMapped(t, m, "")
 		settle(0)
 		expectMapped(t, m, "11.0.1.1:4001")
 		settle(24 * time.Hour)
-		if !f.leads(4001) {
-			t.Error("not renewed")
+		if !f.maps(4001) {
+			t.Error("the mapping was not renewed")
 		}
-		if m.Close(); f.leads(4001) {
-			t.Error("left behind")
+		if m.Close(); f.maps(4001) {
+			t.Error("the mapping was not removed")
 		}
 		expectMapped(t, m, "")
 	})
@@ -156,11 +156,11 @@ func TestPortInUseIsMappedElsewhere(t *testing.T) {
 		m.Mapped(here)
 		settle(0)
 		at, ok := m.Mapped(here)
-		if !ok || at.Port() == 4001 || !f.leads(at.Port()) {
-			t.Fatalf("mapped: %v at %s", ok, at)
+		if !ok || at.Port() == 4001 || !f.maps(at.Port()) {
+			t.Fatalf("mapped: %v at %s, want another port", ok, at)
 		}
 		settle(time.Hour)
-		expectMapped(t, m, at.String()) // it keeps its external port
+		expectMapped(t, m, at.String()) // the external port stays the same
 	})
 }
 
@@ -202,7 +202,7 @@ func TestOfflineRouterMapsNothing(t *testing.T) {
 			settle(renewPeriod)
 			expectMapped(t, m, "")
 			if m.Router() != (Router{}) {
-				t.Errorf("at %s: got router %v", no, m.Router())
+				t.Errorf("external address %s: got router %v", no, m.Router())
 			}
 			f.now(func() { f.at = netip.MustParseAddr("192.168.7.1") }) // behind another router
 			settle(findPeriod)
@@ -223,8 +223,8 @@ func TestCloseDuringARenewalRemovesTheMapping(t *testing.T) {
 					settle(0)
 					f.now(func() { f.slow = 2 * time.Second })
 					settle(before + into)
-					if m.Close(); f.leads(4001) {
-						t.Error("left behind")
+					if m.Close(); f.maps(4001) {
+						t.Error("the mapping was not removed")
 					}
 					expectMapped(t, m, "")
 				})
@@ -243,14 +243,14 @@ func TestMissingAnswerKeepsTheMapping(t *testing.T) {
 		settle(renewPeriod + 2*answerTimeout)
 		expectMapped(t, m, at.String())
 		settle(lifetime)
-		expectMapped(t, m, "") // the router has lost the mapping
+		expectMapped(t, m, "") // the mapping has expired
 		f.now(func() { f.mute = false })
 		settle(renewPeriod + answerTimeout)
-		expectMapped(t, m, at.String()) // it requests the same external port
+		expectMapped(t, m, at.String()) // the Mapper has requested the same external port
 		f.now(func() { f.mute = true })
 		settle(renewPeriod)
-		if m.Close(); f.leads(at.Port()) {
-			t.Error("left behind")
+		if m.Close(); f.maps(at.Port()) {
+			t.Error("the mapping was not removed")
 		}
 	})
 }
@@ -259,7 +259,7 @@ func TestNilMapperMapsNothing(t *testing.T) {
 	var m *Mapper
 	expectMapped(t, m, "")
 	if m.Router().How != "" {
-		t.Error("there is a router")
+		t.Errorf("got router %v", m.Router())
 	}
 }
 

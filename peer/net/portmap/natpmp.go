@@ -12,13 +12,13 @@ import (
 	"github.com/libp2p/go-netroute"
 )
 
-// pmpTimeout bounds one request. The library repeats the request until then, and accepts no context.
+// pmpTimeout bounds one request. The library repeats the request during that time, and accepts no context.
 const pmpTimeout = time.Second
 
 // pmpRouter is a router that supports NAT-PMP.
 type pmpRouter struct{ client *natpmp.Client }
 
-// anywhere is an address beyond the router, for a route lookup. Nothing is sent there.
+// anywhere is an address outside the local network, for a route lookup. Nothing is sent to it.
 var anywhere = net.IPv4(1, 1, 1, 1)
 
 // findPMP queries the default gateway.

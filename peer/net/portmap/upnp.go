@@ -31,7 +31,7 @@ type connection interface {
 // maxDevices bounds the number of devices that are queried.
 const maxDevices = 4
 
-// findUPnP searches the local network, and returns the first device with an external address.
+// findUPnP searches the local network for routers, and returns the first one with an external address.
 func findUPnP(ctx context.Context) (router, error) {
 	for _, target := range []string{"urn:schemas-upnp-org:device:InternetGatewayDevice:1", "urn:schemas-upnp-org:device:InternetGatewayDevice:2"} {
 		devices, err := goupnp.DiscoverDevicesCtx(ctx, target)
@@ -53,7 +53,7 @@ func findUPnP(ctx context.Context) (router, error) {
 	return nil, errors.New("no UPnP router answers")
 }
 
-// connectionsOf returns the connections of a device, of all kinds.
+// connectionsOf returns the Internet connections of a device, of all types that UPnP defines.
 func connectionsOf(root *goupnp.RootDevice, at *url.URL) (all []connection) {
 	two, _ := igd.NewWANIPConnection2ClientsFromRootDevice(root, at)
 	for _, c := range two {
@@ -70,7 +70,7 @@ func connectionsOf(root *goupnp.RootDevice, at *url.URL) (all []connection) {
 	return all
 }
 
-// selfTowards returns this machine's address on the route to a device, or "" on failure. It sends nothing.
+// selfTowards returns this machine's address in the network of a device, or "" on failure. It sends nothing.
 func selfTowards(ctx context.Context, at *url.URL) string {
 	conn, err := new(net.Dialer).DialContext(ctx, "udp4", net.JoinHostPort(at.Hostname(), "9"))
 	if err != nil {
@@ -103,7 +103,7 @@ func (r upnpRouter) addMapping(ctx context.Context, p Port, outside uint16, last
 	return outside, err
 }
 
-// onlyPermanent is the error code of a router that supports only permanent mappings.
+// onlyPermanent is the error code of UPnP for a router that supports only permanent mappings.
 const onlyPermanent = 725
 
 func (r upnpRouter) removeMapping(ctx context.Context, p Port, outside uint16) error {

@@ -13,9 +13,9 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// A port is a local port that several outgoing connections share, and on which this peer does not listen.
-// Remote peers at different addresses observe its translated addresses, which show how the routers
-// translate ports. The zero value chooses a free port. Several goroutines may use it.
+// A port is a local port that several outgoing connections share, and on which this peer does not listen. Peers at
+// different addresses report the addresses at which they observe this port, which show how the router translates
+// ports. The zero value chooses a free port. Its methods are safe for concurrent use.
 type port struct {
 	mu     sync.Mutex
 	number map[string]int // by network, tcp4 and tcp6
@@ -26,8 +26,8 @@ var _ tcp.ContextDialer = (*port)(nil)
 // dialer implements tcp.DialerForAddr.
 func (p *port) dialer(ma.Multiaddr) (tcp.ContextDialer, error) { return p, nil }
 
-// DialContext dials from the port, or from any other port if that is not possible. The kernel may still
-// remember an earlier connection from the port to the same address.
+// DialContext dials from the port if possible, and otherwise from any other port. A second connection from the
+// port to the same address is not possible, nor is a new one while the kernel remembers the first.
 func (p *port) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	var elsewhere net.Dialer
 	from := p.of(network)
@@ -46,7 +46,7 @@ func (p *port) DialContext(ctx context.Context, network, address string) (net.Co
 	return c, err
 }
 
-// of returns the number of the port; 0 if none is free.
+// of returns the number of the port, or 0 if no port is free.
 func (p *port) of(network string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,7 +62,7 @@ func (p *port) of(network string) int {
 	return p.number[network]
 }
 
-// isTaken discards the port, which another process uses now, so that a new one is chosen.
+// isTaken discards the port, which another process now uses, so that the next call of of chooses another.
 func (p *port) isTaken(network string, number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

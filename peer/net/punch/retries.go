@@ -8,17 +8,18 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Pauses between attempts. The first one usually outlasts libp2p's own attempt; then they double.
+// Pauses before attempts. The first pause is usually longer than libp2p's own attempt takes. Then the pauses
+// double.
 const (
 	pauseMin = 5 * time.Second
 	pauseMax = 10 * time.Minute
 )
 
-// maxTrying bounds the number of attempts at a time.
+// maxTrying is the maximum number of attempts at a time.
 const maxTrying = 4
 
-// retries repeats attempts, with one goroutine per peer that is connected only through relays. Only one
-// goroutine may call set and restart.
+// A retries repeats attempts, in one goroutine per peer that is connected only through relays. Only one goroutine
+// may call set and restart.
 type retries struct {
 	attempt func(p2ppeer.ID) (complete bool) // an incomplete attempt is repeated soon
 	slots   chan struct{}                    // one element for each attempt in progress
@@ -37,7 +38,7 @@ func newRetries(ctx context.Context, attempt func(p2ppeer.ID) (complete bool)) *
 	}
 }
 
-// set records whether a peer is connected only through relays.
+// set starts the attempts for a peer that is connected only through relays, and ends them for any other peer.
 func (r *retries) set(id p2ppeer.ID, relayed bool) {
 	cancel, known := r.cancel[id]
 	switch {
@@ -49,7 +50,7 @@ func (r *retries) set(id p2ppeer.ID, relayed bool) {
 	}
 }
 
-// restart begins again for all peers with the shortest pause.
+// restart makes all peers begin again with the shortest pause.
 func (r *retries) restart() {
 	for id, cancel := range r.cancel {
 		cancel()

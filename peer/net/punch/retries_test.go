@@ -26,15 +26,15 @@ func TestRetrySchedule(t *testing.T) {
 	moved := func(r *retries, _ chan bool) { r.restart() }
 	nothing := func(*retries, chan bool) {}
 	tests := map[string][]step{
-		"not at once: libp2p tries":         {{0, relayed, false}, {pauseMin, nothing, true}},
+		"not at once, since libp2p tries":   {{0, relayed, false}, {pauseMin, nothing, true}},
 		"not during an attempt":             {{0, relayed, false}, {pauseMin, nothing, true}, {time.Hour, relayed, false}},
-		"more and more rarely":              {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {3*pauseMin - 1, nothing, false}, {3 * pauseMin, nothing, true}, {3 * pauseMin, tried, false}, {7*pauseMin - 1, nothing, false}, {7 * pauseMin, nothing, true}},
-		"not when the connection is direct": {{0, relayed, false}, {0, settled, false}, {time.Hour, nothing, false}},
-		"nor when the attempt ends":         {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
-		"again when it is lost soon after":  {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, relayed, false}, {pauseMin, tried, false}, {3 * pauseMin, nothing, true}},
-		"as soon after libp2p's own":        {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, busy, false}, {2 * pauseMin, nothing, true}, {2 * pauseMin, tried, false}, {4*pauseMin - 1, nothing, false}, {4 * pauseMin, nothing, true}},
-		"soon after a move":                 {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {pauseMin, moved, false}, {2 * pauseMin, nothing, true}},
-		"more news change nothing":          {{0, relayed, false}, {pauseMin - 1, relayed, false}, {pauseMin, nothing, true}},
+		"at growing intervals":              {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {3*pauseMin - 1, nothing, false}, {3 * pauseMin, nothing, true}, {3 * pauseMin, tried, false}, {7*pauseMin - 1, nothing, false}, {7 * pauseMin, nothing, true}},
+		"not for a direct connection":       {{0, relayed, false}, {0, settled, false}, {time.Hour, nothing, false}},
+		"not after a successful attempt":    {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
+		"again when the connection is lost": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, relayed, false}, {pauseMin, tried, false}, {3 * pauseMin, nothing, true}},
+		"soon after libp2p's own attempt":   {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, busy, false}, {2 * pauseMin, nothing, true}, {2 * pauseMin, tried, false}, {4*pauseMin - 1, nothing, false}, {4 * pauseMin, nothing, true}},
+		"soon after an address change":      {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {pauseMin, moved, false}, {2 * pauseMin, nothing, true}},
+		"not earlier after more events":     {{0, relayed, false}, {pauseMin - 1, relayed, false}, {pauseMin, nothing, true}},
 	}
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestRetrySchedule(t *testing.T) {
 					synctest.Wait()
 					got := attempts.Load() - counted
 					if counted += got; got > 1 || (got == 1) != s.tries {
-						t.Fatalf("step %d, after %v: %d attempts, want one: %v", i, s.at, got, s.tries)
+						t.Fatalf("step %d, after %v: %d attempts; want one attempt: %v", i, s.at, got, s.tries)
 					}
 				}
 			})
@@ -64,7 +64,7 @@ func TestRetrySchedule(t *testing.T) {
 	}
 }
 
-// TestConcurrentAttemptsAreLimited uses a hundred pairs that always fail.
+// TestConcurrentAttemptsAreLimited uses a hundred peers for which every attempt fails.
 func TestConcurrentAttemptsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -91,17 +91,17 @@ func TestConcurrentAttemptsAreLimited(t *testing.T) {
 		for e := range reports {
 			trying += e.more
 			if trying > maxTrying {
-				t.Fatalf("%d are tried at a time, want at most %d", trying, maxTrying)
+				t.Fatalf("%d attempts at a time, want at most %d", trying, maxTrying)
 			}
 			rounds[e.id] += max(0, e.more)
 		}
 		for id, n := range rounds {
 			if most := int(24*time.Hour/pauseMax) + 8; n < 100 || n > most {
-				t.Errorf("%s is tried %d times a day, want 100 to %d", id, n, most)
+				t.Errorf("%d attempts a day for peer %s, want 100 to %d", n, id, most)
 			}
 		}
 		if len(rounds) != 100 {
-			t.Errorf("%d of 100 are tried", len(rounds))
+			t.Errorf("there were attempts for %d peers, want 100", len(rounds))
 		}
 	})
 }

@@ -23,45 +23,46 @@ import (
 // A Puncher makes a host punch holes.
 type Puncher struct {
 	log     zerolog.Logger
-	public  []p2ppeer.ID // reached without holes
 	libp2p  *holepunch.Service
 	metrics holepunch.MetricsTracer
-	holes   *holes
+	events  holepunch.EventTracer
 	host    host.Host
 	changes event.Subscription
+
+	supernodes []p2ppeer.ID
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
-// New returns a Puncher for the host that its Option is given to. It registers its metrics with reg and
-// reports the result of each attempt to events. It assumes that the host's supernodes are reachable without
-// holes.
+// New returns a Puncher for the host that is started with its Option. The Puncher registers its metrics with reg
+// and reports the result of each attempt to events. supernodes are the host's supernodes, which must be reachable
+// without hole punching.
 func New(supernodes []p2ppeer.AddrInfo, reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Logger) *Puncher {
 	p := &Puncher{
 		log:     log,
-		holes:   newHoles(events),
+		events:  events,
 		metrics: holepunch.NewMetricsTracer(holepunch.WithRegisterer(reg)),
 	}
 	for _, s := range supernodes {
-		p.public = append(p.public, s.ID)
+		p.supernodes = append(p.supernodes, s.ID)
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
 
-// Option enables hole punching on a host. libp2p does not expose its hole punching service, so the option
-// keeps a reference when the service is created.
+// Option enables hole punching on a host. libp2p does not expose its hole punching service otherwise, so the
+// Puncher takes a reference when libp2p creates the service.
 func (p *Puncher) Option() libp2p.Option {
 	take := func(s *holepunch.Service) error {
 		p.libp2p = s
 		return nil
 	}
-	return libp2p.EnableHolePunching(holepunch.WithMetricsAndEventTracer(p.metrics, p.holes), take)
+	return libp2p.EnableHolePunching(holepunch.WithMetricsAndEventTracer(p.metrics, p.events), take)
 }
 
-// Start starts to retry for peers that are connected only through circuits. h is the host that was started
+// Start starts further attempts for peers that are connected only by circuits. h is the host that was started
 // with the Option.
 func (p *Puncher) Start(h host.Host) (err error) {
 	p.host = h
@@ -85,22 +86,22 @@ func (p *Puncher) run() {
 			retries.set(e.Peer, p.isRelayed(e.Peer))
 		case event.EvtPeerIdentificationCompleted: // for every connection, also a second one
 			retries.set(e.Peer, p.isRelayed(e.Peer))
-		case event.EvtLocalAddressesUpdated: // earlier failures are no guide
+		case event.EvtLocalAddressesUpdated: // earlier failures do not count any more
 			retries.restart()
 		}
 	}
 }
 
-// isRelayed reports whether to try to connect a peer directly: it is connected only through relays. In each
-// pair, the peer that accepted the circuit tries, as libp2p requires.
+// isRelayed reports whether this peer should try to connect to another peer directly: they are connected only by
+// circuits, and this peer has accepted one. libp2p requires that this side makes the attempts.
 func (p *Puncher) isRelayed(id p2ppeer.ID) bool {
 	conns := p.host.Network().ConnsToPeer(id)
 	return !slices.ContainsFunc(conns, func(c network.Conn) bool { return !connection.IsCircuit(c.RemoteMultiaddr()) }) &&
 		slices.ContainsFunc(conns, func(c network.Conn) bool { return c.Stat().Direction == network.DirInbound })
 }
 
-// try makes libp2p try to reach a peer directly. The attempt is incomplete if libp2p is trying already, or
-// if this host has no public address yet.
+// try makes libp2p try to connect to a peer directly. The attempt is incomplete if libp2p already makes one, or
+// if this host does not know a public address of its own yet.
 func (p *Puncher) try(id p2ppeer.ID) (complete bool) {
 	if !p.ready() {
 		return false
@@ -110,8 +111,8 @@ func (p *Puncher) try(id p2ppeer.ID) (complete bool) {
 	return !errors.Is(err, holepunch.ErrHolePunchActive)
 }
 
-// ready reports whether the host knows a public address of its own. Without one, libp2p would wait for it,
-// and not return when closed.
+// ready reports whether the host knows a public address of its own. Without such an address, an attempt of libp2p
+// would wait for one, even after libp2p is closed.
 func (p *Puncher) ready() bool {
 	return slices.Contains(p.host.Mux().Protocols(), holepunch.Protocol)
 }

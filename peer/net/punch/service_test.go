@@ -7,14 +7,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// TestAttemptWithoutAPublicAddressDoesNotCount checks that such an attempt does not lengthen the pauses. A
-// peer that loses its public address for a while, such as during a restart of its supernode, then tries
-// again soon.
+// TestAttemptWithoutAPublicAddressDoesNotCount checks that an attempt without a public address does not lengthen
+// the pauses. So a peer that has no public address for a while, as during a restart of its supernode, tries again
+// soon afterwards.
 func TestAttemptWithoutAPublicAddressDoesNotCount(t *testing.T) {
 	p := New(nil, prometheus.NewRegistry(), nil, zerolog.Nop())
 	p.host = newHost(t)
 	if p.try("peer") {
-		t.Error("a dial without a public address counts as an attempt")
+		t.Error("an attempt without a public address counts as complete")
 	}
 	if err := p.Close(); err != nil {
 		t.Error(err)

@@ -17,23 +17,22 @@ import (
 
 // TCP is libp2p's TCP transport, except that it dials peers that have relays from another port.
 //
-// Hole punching uses the ports that both peers listen on, and libp2p makes all other dials from the same port.
-// But a failed dial leaves an entry in this peer's router for minutes. When the other peer dials next, the
-// router lets that dial in and this peer's listener answers. The router then attributes the answer to the
-// failed dial, which it does not fit, and drops it. The connection stays half open, and meanwhile the kernel
-// refuses every dial from this port to that peer: no hole can be punched. Dials to peers that have relays
-// usually fail, so they use another port unless a hole is being punched.
+// Hole punching uses the ports on which both peers listen, and libp2p also makes all other dials from these
+// ports. But a failed dial leaves an entry in this peer's router for minutes. When the other peer dials next, the
+// router lets that dial in, and this peer's listener answers. The router assigns the answer to the failed dial,
+// which it does not fit, and drops it. The connection stays half open. Meanwhile the kernel refuses every dial
+// from this port to that peer, so no hole can be punched. Since dials to peers that have relays usually fail,
+// they use another port, except during hole punching.
 //
-// Supernodes, and addresses that have answered an ordinary dial before, are always dialled from the
-// hole-punching port. These peers report the address that they observe, and a peer punches no holes until two
-// others agree on its public address. Each of them may have relays for a while: a peer that has just started,
-// or whose supernode has, does not know yet that it can be reached directly.
+// Supernodes, and addresses that answered the last ordinary dial, are always dialled from the listening port. Other
+// peers report the address at which they observe this peer, and libp2p punches no holes until two of them have
+// observed this peer's listening port. A peer that others can reach directly may have relays for a while, when it
+// or its supernode has just started.
 type TCP struct {
 	*tcp.TcpTransport
-	elsewhere *tcp.TcpTransport // dials from another port
-	known     peerstore.Peerstore
-	public    []p2ppeer.ID
-	holes     *holes
+	elsewhere  *tcp.TcpTransport // dials from another port
+	known      peerstore.Peerstore
+	supernodes []p2ppeer.ID
 }
 
 var _ transport.DialUpdater = (*TCP)(nil)
@@ -48,7 +47,7 @@ func (p *Puncher) TCP(s *swarm.Swarm, upgrader transport.Upgrader, resources net
 	if err != nil {
 		return nil, err
 	}
-	return &TCP{here, elsewhere, s.Peerstore(), p.public, p.holes}, nil
+	return &TCP{here, elsewhere, s.Peerstore(), p.supernodes}, nil
 }
 
 // Dial implements transport.Transport.
@@ -58,13 +57,16 @@ func (t *TCP) Dial(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID) (transpo
 
 // DialWithUpdates implements transport.DialUpdater.
 func (t *TCP) DialWithUpdates(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID, updates chan<- transport.DialUpdate) (transport.CapableConn, error) {
-	from := func(ctx context.Context, port *tcp.TcpTransport) (transport.CapableConn, error) {
-		return port.DialWithUpdates(ctx, to, id, updates)
+	if punching, _, _ := network.GetSimultaneousConnect(ctx); punching {
+		return t.TcpTransport.DialWithUpdates(ctx, to, id, updates)
 	}
-	if punched, _, _ := network.GetSimultaneousConnect(ctx); punched {
-		return from(ctx, t.TcpTransport)
+	from := t.elsewhere
+	if slices.Contains(t.supernodes, id) || t.hasAnswered(to, id) || !t.hasRelays(id) {
+		from = t.TcpTransport
 	}
-	return t.dial(ctx, to, id, from)
+	c, err := from.DialWithUpdates(ctx, to, id, updates)
+	t.note(ctx, to, id, err)
+	return c, err
 }
 
 // answered returns the key under which the peerstore records that an address has answered an ordinary dial.
@@ -81,26 +83,6 @@ func (t *TCP) note(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID, err erro
 func (t *TCP) hasAnswered(to ma.Multiaddr, id p2ppeer.ID) bool {
 	ok, err := t.known.Get(id, answered(to))
 	return err == nil && ok == true
-}
-
-// dial dials a peer without hole punching, from the appropriate port. Hole punching waits for dials of the
-// swarm in progress. If it begins during a dial from the other port, that dial is repeated from the
-// hole-punching port.
-func (t *TCP) dial(ctx context.Context, to ma.Multiaddr, id p2ppeer.ID, from func(context.Context, *tcp.TcpTransport) (transport.CapableConn, error)) (transport.CapableConn, error) {
-	if slices.Contains(t.public, id) || t.hasAnswered(to, id) || !t.hasRelays(id) {
-		c, err := from(ctx, t.TcpTransport)
-		t.note(ctx, to, id, err)
-		return c, err
-	}
-	ordinary, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer t.holes.dials(id, cancel)()
-	c, err := from(ordinary, t.elsewhere)
-	if err == nil || ordinary.Err() == nil || ctx.Err() != nil {
-		t.note(ctx, to, id, err)
-		return c, err
-	}
-	return from(ctx, t.TcpTransport)
 }
 
 func (t *TCP) hasRelays(id p2ppeer.ID) bool {

@@ -1,7 +1,6 @@
 package punch
 
 import (
-	"context"
 	"errors"
 	"net"
 	"syscall"
@@ -14,17 +13,12 @@ import (
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/core/transport"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
-	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
-
-// heard is an event tracer that counts events.
-type heard int
-
-func (h *heard) Trace(*holepunch.Event) { *h++ }
 
 func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 	t.Helper()
@@ -36,12 +30,11 @@ func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
 	return h
 }
 
-// TestSourcePortOfDials checks that peers are dialled from the listening port. The exceptions are dials
-// without hole punching to peers that have relays, are not supernodes, and have not answered such a dial
-// before.
+// TestSourcePortOfDials checks that peers are dialled from the listening port. The exceptions are dials without
+// hole punching to peers that have relays, are not supernodes, and have not answered such a dial before.
 func TestSourcePortOfDials(t *testing.T) {
 	supernode := newHost(t)
-	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), new(heard), zerolog.Nop())
+	p := New([]p2ppeer.AddrInfo{{ID: supernode.ID()}}, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
 	from := newHost(t, libp2p.Transport(p.TCP))
 	listening, err := from.Addrs()[0].ValueForProtocol(ma.P_TCP)
 	if err != nil {
@@ -97,7 +90,7 @@ func dialDirectly(t *testing.T, from host.Host, to p2ppeer.ID) {
 
 // TestAddressCountsAsAnsweringUntilADialFails checks that an address counts as answering until a dial fails.
 func TestAddressCountsAsAnsweringUntilADialFails(t *testing.T) {
-	p := New(nil, prometheus.NewRegistry(), new(heard), zerolog.Nop())
+	p := New(nil, prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
 	var dialler *TCP
 	from := newHost(t, libp2p.Transport(func(s *swarm.Swarm, u transport.Upgrader, r network.ResourceManager) (_ *TCP, err error) {
 		dialler, err = p.TCP(s, u, r)
@@ -123,8 +116,8 @@ func TestAddressCountsAsAnsweringUntilADialFails(t *testing.T) {
 	}
 }
 
-// TestAllDialsShareTheOtherPort checks that all dials share the other port where possible, which shows others
-// how routers translate it.
+// TestAllDialsShareTheOtherPort checks that dials to different addresses come from one port if that is possible,
+// and otherwise from any other port.
 func TestAllDialsShareTheOtherPort(t *testing.T) {
 	var p port
 	at := func(to net.Listener) (net.Conn, int) {
@@ -151,10 +144,10 @@ func TestAllDialsShareTheOtherPort(t *testing.T) {
 		t.Errorf("peers were dialled from ports %d and %d, want one port", one, another)
 	}
 	if _, again := at(to); again == one {
-		t.Errorf("two connections to one address are from port %d", one)
+		t.Errorf("two connections to one address come from port %d", one)
 	}
 	if _, then := at(listen()); then != one {
-		t.Errorf("next dial from port %d, want %d", then, one)
+		t.Errorf("the next dial comes from port %d, want %d", then, one)
 	}
 	all, err := net.Listen("tcp4", ":0") // uses its port exclusively
 	if err != nil {
@@ -165,67 +158,9 @@ func TestAllDialsShareTheOtherPort(t *testing.T) {
 	p.number["tcp4"] = taken
 	_, other := at(listen())
 	if _, now := at(listen()); other == taken || now == taken || now != p.of("tcp4") {
-		t.Errorf("dialled from ports %d and %d, where %d is in use", other, now, taken)
+		t.Errorf("dials come from ports %d and %d, although another process uses %d; want the new port %d for the second", other, now, taken, p.of("tcp4"))
 	}
 	if _, err := p.DialContext(t.Context(), "tcp4", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("dial of a refusing address: %v", err)
-	}
-}
-
-// TestDialIsRepeatedFromTheListeningPort checks that a dial is repeated from the listening port if hole
-// punching begins, and only then.
-func TestDialIsRepeatedFromTheListeningPort(t *testing.T) {
-	const id, another = p2ppeer.ID("a"), p2ppeer.ID("b")
-	to := ma.StringCast("/ip4/192.0.2.1/tcp/2")
-	begin, end := &holepunch.StartHolePunchEvt{}, &holepunch.EndHolePunchEvt{}
-	failed := errors.New("connection refused")
-	tests := map[string]struct {
-		before, meanwhile []holepunch.Event
-		moves             bool
-	}{
-		"none is":                  {moves: false},
-		"one is":                   {meanwhile: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
-		"one is already":           {before: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
-		"one was":                  {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: false},
-		"one of two is":            {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: true},
-		"another peer's is":        {meanwhile: []holepunch.Event{{Remote: another, Evt: begin}}, moves: false},
-		"only its end is reported": {before: []holepunch.Event{{Remote: id, Evt: end}}, moves: false},
-	}
-	for name, c := range tests {
-		t.Run(name, func(t *testing.T) {
-			var events heard
-			p := New(nil, prometheus.NewRegistry(), &events, zerolog.Nop())
-			tr := &TCP{new(tcp.TcpTransport), new(tcp.TcpTransport), newHost(t).Peerstore(), nil, p.holes}
-			tr.known.AddAddr(id, ma.StringCast("/ip4/192.0.2.1/tcp/1/p2p-circuit"), peerstore.PermanentAddrTTL)
-			for i := range c.before {
-				p.holes.Trace(&c.before[i])
-			}
-			var from []*tcp.TcpTransport
-			_, err := tr.dial(t.Context(), to, id, func(ctx context.Context, by *tcp.TcpTransport) (transport.CapableConn, error) {
-				from = append(from, by)
-				if by == tr.TcpTransport {
-					return nil, nil
-				}
-				for i := range c.meanwhile {
-					p.holes.Trace(&c.meanwhile[i])
-				}
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				return nil, failed
-			})
-			if moved := len(from) == 2 && from[1] == tr.TcpTransport; from[0] != tr.elsewhere || moved != c.moves || moved != (err == nil) {
-				t.Errorf("moved: %v, want %v; error %v", moved, c.moves, err)
-			}
-			if tr.hasAnswered(to, id) {
-				t.Error("hasAnswered is true after hole punching")
-			}
-			if want := len(c.before) + len(c.meanwhile); int(events) != want {
-				t.Errorf("%d events are passed on, want %d", events, want)
-			}
-			if len(p.holes.dialled) != 0 {
-				t.Error("the dial was not forgotten")
-			}
-		})
+		t.Errorf("dial to an address that refuses connections: got %v, want %v", err, syscall.ECONNREFUSED)
 	}
 }

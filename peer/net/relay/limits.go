@@ -8,7 +8,7 @@ import (
 
 // Limits are the limits of a relay.
 type Limits struct {
-	// Peers is the number of peers that may be reached through this one; 0 disables the relay.
+	// Peers is the maximum number of peers with reservations. 0 disables the relay.
 	Peers int
 	// Bytes bounds the data of a circuit in each direction; 0 means no limit.
 	Bytes int64
@@ -16,18 +16,18 @@ type Limits struct {
 	Time time.Duration
 }
 
-// CircuitsPerPeer is the number of circuits that a peer may have: one to each other peer of a large job.
+// CircuitsPerPeer is the maximum number of circuits of a peer: enough for one to each other peer of a large job.
 const CircuitsPerPeer = 128
 
-// peersPerAddress is the number of peers with reservations behind one address, such as a laboratory behind
-// a router.
+// peersPerAddress is the maximum number of reservations from one address, which may be the address of the router
+// of a laboratory.
 const peersPerAddress = 64
 
-// bufferSize is the buffer of each direction of a circuit, in bytes. libp2p's default of 2 KiB has two
-// thirds of the throughput.
+// bufferSize is the size of the buffer for each direction of a circuit, in bytes. With libp2p's default of
+// 2 KiB, a circuit has two thirds of the throughput.
 const bufferSize = 64 << 10
 
-// MemoryPerCircuit is the memory of a relay for one circuit, in bytes.
+// MemoryPerCircuit is the memory that a relay needs for one circuit, in bytes.
 const MemoryPerCircuit = 2 * bufferSize
 
 // resources converts the limits to libp2p's type.
@@ -42,5 +42,5 @@ func (l Limits) resources() relay.Resources {
 	}
 }
 
-// reservationTime is the duration of a reservation that is not renewed.
+// reservationTime is the time after which a reservation expires unless it is renewed.
 const reservationTime = time.Hour

@@ -11,8 +11,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
-// A meteredHost limits the streams of libp2p's relay, so that they end when a circuit has used up its bytes
-// or its time. The relay then resets both streams of the circuit.
+// A meteredHost limits the bytes and the time of the streams of libp2p's relay. When one stream of a circuit
+// reaches a limit, the relay resets both.
 type meteredHost struct {
 	host.Host
 	limits Limits

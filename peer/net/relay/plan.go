@@ -10,22 +10,23 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// Pauses before the next request: doubling after refusals, and at least retryMin before a renewal.
+// Bounds on the pause before the next request, which doubles after each refusal. A reservation is not renewed
+// earlier than after retryMin.
 const (
 	retryMin = time.Second
 	retryMax = time.Minute
 )
 
-// wanted is the number of relays at which a peer reserves, if there are as many. When one is lost, the
+// wanted is the number of relays at which a peer reserves, if it knows as many. When one of them is lost, the
 // others still work.
 const wanted = 3
 
-// maxFound bounds the number of remembered relays besides the configured ones.
+// maxFound bounds the number of known relays that are not configured.
 const maxFound = 64
 
-// A plan decides at which relays this peer reserves, and when, and which addresses the peer has through
-// them. It is a pure core. It uses all configured relays. Of relays found later it uses as many as are
-// wanted, in the order in which they were found.
+// A plan decides at which relays this peer reserves, and when. It also determines the addresses of the peer
+// through these relays. It is a pure core. It uses all configured relays, and adds relays that were found, in the
+// order in which they were found, until as many are in use as are wanted.
 type plan struct {
 	relays map[p2ppeer.ID]*reserved
 	found  []p2ppeer.ID // relays that are not configured, in order
@@ -34,7 +35,7 @@ type plan struct {
 
 // reserved is the state of one relay.
 type reserved struct {
-	addrs []ma.Multiaddr // of the relay, as known to this peer
+	addrs []ma.Multiaddr // at which this peer reaches the relay
 	until time.Time      // end of the reservation; zero if there is none
 	via   []ma.Multiaddr // addresses that the relay reports for itself
 	due   time.Time      // time of the next request
@@ -72,7 +73,7 @@ func (p *plan) forget(id p2ppeer.ID) {
 // engaged reports whether a relay counts as one of those wanted.
 func (r *reserved) engaged() bool { return r.busy || !r.until.IsZero() }
 
-// due returns the relays to request a reservation from now, and marks them as busy.
+// due returns the relays at which to request a reservation now, and marks them as busy.
 func (p *plan) due(now time.Time) []p2ppeer.AddrInfo {
 	var out []p2ppeer.AddrInfo
 	for {
@@ -86,7 +87,7 @@ func (p *plan) due(now time.Time) []p2ppeer.AddrInfo {
 	}
 }
 
-// next returns the time of the next request, if nothing happens before.
+// next returns the time of the next request, unless another event changes it.
 func (p *plan) next() (when time.Time, ok bool) {
 	id, ok := p.nextRelay()
 	if !ok {
@@ -120,15 +121,15 @@ func (p *plan) nextRelay() (next p2ppeer.ID, ok bool) {
 	return next, ok
 }
 
-// granted records a reservation. It is renewed after half of its time.
+// granted records a reservation, which is renewed after half of its time.
 func (p *plan) granted(id p2ppeer.ID, until time.Time, via []ma.Multiaddr, now time.Time) {
 	r := p.relays[id]
 	r.busy, r.until, r.via, r.pause = false, until, via, retryMin
 	r.due = now.Add(max(until.Sub(now)/2, retryMin))
 }
 
-// refused records a refusal. An earlier reservation may still be valid. A found relay that has refused for
-// long is removed; it is found again when it connects again.
+// refused records a refusal. An earlier reservation may still be valid. A found relay that still refuses after
+// the longest pause is removed, until it is found again.
 func (p *plan) refused(id p2ppeer.ID, now time.Time) {
 	r := p.relays[id]
 	r.busy, r.due = false, now.Add(r.pause)
@@ -141,7 +142,7 @@ func (p *plan) refused(id p2ppeer.ID, now time.Time) {
 	r.pause = min(2*r.pause, retryMax)
 }
 
-// lost records that the connection to a relay was lost, and the reservation with it.
+// lost records that the connection to a relay was lost. The reservation ends with it.
 func (p *plan) lost(id p2ppeer.ID, now time.Time) {
 	if r := p.relays[id]; r != nil {
 		r.until, r.due, r.pause = time.Time{}, now, retryMin
@@ -173,8 +174,8 @@ func (p *plan) circuits() []ma.Multiaddr {
 	return out
 }
 
-// circuitsOf puts the addresses first by which this peer has reached the relay, since they are known to
-// work. It omits loopback addresses, unless the relay is on this machine.
+// circuitsOf returns the addresses of this peer through one relay. Those at which this peer reaches the relay come
+// first, since they are known to work. circuitsOf omits loopback addresses unless the relay is on this machine.
 func circuitsOf(id p2ppeer.ID, r *reserved) []ma.Multiaddr {
 	suffix := ma.StringCast("/p2p/" + id.String() + "/p2p-circuit")
 	here := slices.ContainsFunc(r.addrs, manet.IsIPLoopback)

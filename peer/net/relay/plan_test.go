@@ -39,15 +39,15 @@ func TestRelayRequestSchedule(t *testing.T) {
 	meet := func(p *plan, now time.Time) { p.met(r.ID, now) }
 	nothing := func(*plan, time.Time) {}
 	tests := map[string][]step{
-		"at once, and once":              {{0, nothing, true}, {time.Hour, nothing, false}},
+		"at once, but only once":         {{0, nothing, true}, {time.Hour, nothing, false}},
 		"renewed in time":                {{0, nothing, true}, {0, grant, false}, {29 * time.Minute, nothing, false}, {30 * time.Minute, nothing, true}},
 		"again after a refusal":          {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}},
 		"more rarely after another":      {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}, {retryMin, refuse, false}, {2 * retryMin, nothing, false}, {3 * retryMin, nothing, true}},
 		"at once after a loss":           {{0, nothing, true}, {0, grant, false}, {time.Minute, lose, true}},
 		"not while a request is pending": {{0, nothing, true}, {0, lose, false}},
-		"at once when it returns":        {{0, nothing, true}, {0, refuse, false}, {retryMin / 2, meet, true}},
-		"not for being connected":        {{0, nothing, true}, {0, grant, false}, {time.Second, meet, false}},
-		"not without need":               {{0, func(p *plan, _ time.Time) { p.reachable(true) }, false}, {time.Hour, func(p *plan, _ time.Time) { p.reachable(false) }, true}},
+		"at once when it reconnects":     {{0, nothing, true}, {0, refuse, false}, {retryMin / 2, meet, true}},
+		"not because it connects":        {{0, nothing, true}, {0, grant, false}, {time.Second, meet, false}},
+		"not while the peer is reached":  {{0, func(p *plan, _ time.Time) { p.reachable(true) }, false}, {time.Hour, func(p *plan, _ time.Time) { p.reachable(false) }, true}},
 	}
 	start := time.Unix(1000, 0)
 	for name, steps := range tests {
@@ -57,14 +57,14 @@ func TestRelayRequestSchedule(t *testing.T) {
 				now := start.Add(s.at)
 				s.do(p, now)
 				if got := len(p.due(now)) == 1; got != s.asks {
-					t.Fatalf("step %d, after %v: asks: %v, want %v", i, s.at, got, s.asks)
+					t.Fatalf("step %d, after %v: got a request: %v, want %v", i, s.at, got, s.asks)
 				}
 			}
 		})
 	}
 }
 
-// names returns found relays of which only the ID is known.
+// names returns relays of which only the ID is known.
 func names(all ...string) (found []p2ppeer.AddrInfo) {
 	for _, n := range all {
 		found = append(found, p2ppeer.AddrInfo{ID: p2ppeer.ID(n)})
@@ -72,8 +72,8 @@ func names(all ...string) (found []p2ppeer.AddrInfo) {
 	return found
 }
 
-// TestRelaySelection uses one configured relay and six found ones. Each step states which relays
-// receive a request after it.
+// TestRelaySelection uses one configured relay, G, and six found relays. Each step states which relays receive a
+// request after it.
 func TestRelaySelection(t *testing.T) {
 	type step struct {
 		at    time.Duration
@@ -100,12 +100,12 @@ func TestRelaySelection(t *testing.T) {
 	tests := map[string][]step{
 		"as many as are wanted":       {{0, nothing, "[G a b]"}, {time.Second, nothing, "[]"}},
 		"no more than that":           {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}},
-		"another for one lost":        {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("a"), "[c]"}},
-		"another for the one given":   {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("G"), "[G c]"}, {2 * time.Second, grant("c"), "[]"}},
-		"another for one that denies": {{0, nothing, "[G a b]"}, {0, refuse("b"), "[c]"}},
+		"another for a lost one":      {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("a"), "[c]"}},
+		"another for a lost G":        {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("G"), "[G c]"}, {2 * time.Second, grant("c"), "[]"}},
+		"another for a refusing one":  {{0, nothing, "[G a b]"}, {0, refuse("b"), "[c]"}},
 		"those in use are kept":       {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {30 * time.Minute, forget("a"), "[G a b]"}},
-		"the forgotten are not asked": {{0, forget("a"), "[G b c]"}},
-		"not without need":            {{0, func(p *plan, _ time.Time) { p.reachable(true) }, "[]"}},
+		"forgotten ones are not used": {{0, forget("a"), "[G b c]"}},
+		"none if the peer is reached": {{0, func(p *plan, _ time.Time) { p.reachable(true) }, "[]"}},
 	}
 	start := time.Unix(1000, 0)
 	for name, steps := range tests {
@@ -123,21 +123,21 @@ func TestRelaySelection(t *testing.T) {
 				}
 				slices.Sort(asked)
 				if got := fmt.Sprint(asked); got != s.asked {
-					t.Fatalf("step %d: asks %s, want %s", i, got, s.asked)
+					t.Fatalf("step %d: requests to %s, want %s", i, got, s.asked)
 				}
 			}
 		})
 	}
 }
 
-// TestFoundRelaysAreBounded announces a thousand relays, all of which refuse for long.
+// TestFoundRelaysAreBounded finds a thousand relays, all of which always refuse.
 func TestFoundRelaysAreBounded(t *testing.T) {
 	p := newPlan(nil)
 	for i := range 1000 {
 		p.find(p2ppeer.AddrInfo{ID: p2ppeer.ID(fmt.Sprint(i))})
 	}
 	if len(p.relays) != maxFound || len(p.found) != maxFound {
-		t.Errorf("%d are remembered, %d found; want %d", len(p.relays), len(p.found), maxFound)
+		t.Errorf("%d relays are known, %d of them as found; want %d", len(p.relays), len(p.found), maxFound)
 	}
 	for range 100 * maxFound {
 		now, ok := p.next()
@@ -149,7 +149,7 @@ func TestFoundRelaysAreBounded(t *testing.T) {
 		}
 	}
 	if len(p.relays) > 0 {
-		t.Errorf("%d relays are still in use", len(p.relays))
+		t.Errorf("%d relays are still known", len(p.relays))
 	}
 }
 
@@ -161,7 +161,7 @@ func TestPausesAreBounded(t *testing.T) {
 		p.refused(r.ID, now)
 		next, ok := p.next()
 		if !ok || next.Sub(now) > retryMax {
-			t.Fatalf("next at %v, %v; want within %v", next.Sub(now), ok, retryMax)
+			t.Fatalf("next request after %v, %v; want within %v", next.Sub(now), ok, retryMax)
 		}
 		now = next
 	}
@@ -170,22 +170,22 @@ func TestPausesAreBounded(t *testing.T) {
 func TestAddressesThroughARelay(t *testing.T) {
 	const suffix = "/p2p/" + id + "/p2p-circuit"
 	tests := map[string]struct {
-		told, via, want []string
+		known, via, want []string
 	}{
-		"as told": {[]string{"/ip4/11.0.0.1/tcp/1"}, nil, []string{"/ip4/11.0.0.1/tcp/1" + suffix}},
-		"and where it is besides": {
+		"known address": {[]string{"/ip4/11.0.0.1/tcp/1"}, nil, []string{"/ip4/11.0.0.1/tcp/1" + suffix}},
+		"another address that the relay reports": {
 			[]string{"/ip4/11.0.0.1/tcp/1"}, []string{"/ip4/11.0.0.1/tcp/1/p2p/" + id, "/ip4/10.0.0.1/tcp/1/p2p/" + id},
 			[]string{"/ip4/10.0.0.1/tcp/1" + suffix, "/ip4/11.0.0.1/tcp/1" + suffix},
 		},
-		"loopback is never shared": {
+		"loopback address of a remote relay": {
 			[]string{"/ip4/11.0.0.1/tcp/1"}, []string{"/ip4/127.0.0.1/tcp/1/p2p/" + id}, []string{"/ip4/11.0.0.1/tcp/1" + suffix},
 		},
-		"unless all are there": {[]string{"/ip4/127.0.0.1/tcp/1"}, nil, []string{"/ip4/127.0.0.1/tcp/1" + suffix}},
+		"loopback address of a relay on this machine": {[]string{"/ip4/127.0.0.1/tcp/1"}, nil, []string{"/ip4/127.0.0.1/tcp/1" + suffix}},
 	}
 	now := time.Unix(1000, 0)
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := relayAt(t, test.told...)
+			r := relayAt(t, test.known...)
 			p := newPlan([]p2ppeer.AddrInfo{r})
 			if got := p.circuits(); len(got) > 0 {
 				t.Errorf("got %v without a reservation", got)

@@ -14,19 +14,19 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// memberProtocol is a protocol by which the members of a network identify each other; it carries no data.
-// Submit-only peers are members too, although they serve no DHT.
+// memberProtocol is a protocol that carries no data. Each member of a network lists it among its protocols, so
+// that relays recognize members. Submit-only peers list it too, although they do not serve the DHT.
 func memberProtocol(network string) protocol.ID {
 	return protocol.ID("/p2pmpi/" + network + "/member/1.0.0")
 }
 
-// openProtocol is a protocol by which a reachable relay announces itself; it carries no data either. Peers
-// that configure the relay as a supernode do not need it.
+// openProtocol is a protocol that carries no data. A relay that others can reach lists it among its protocols, to
+// announce that it relays for the whole network. Peers whose supernode it is use it without this announcement.
 func openProtocol(network string) protocol.ID {
 	return protocol.ID("/p2pmpi/" + network + "/relay/1.0.0")
 }
 
-// identifyTimeout bounds the wait for a new peer to list its protocols.
+// identifyTimeout bounds the wait until a new peer has listed its protocols.
 const identifyTimeout = 5 * time.Second
 
 // serve makes h a relay for the members of a network until the relay is closed.
@@ -40,7 +40,7 @@ func serve(h host.Host, members membership, limits Limits) (*relay.Relay, error)
 	return r, nil
 }
 
-// membership permits only members of a network to reserve and to connect.
+// A membership permits only members of a network to reserve and to connect.
 type membership struct {
 	host     host.Host
 	protocol protocol.ID
@@ -51,12 +51,12 @@ var _ relay.ACLFilter = membership{}
 // AllowReserve implements relay.ACLFilter.
 func (m membership) AllowReserve(p p2ppeer.ID, _ ma.Multiaddr) bool { return m.has(p) }
 
-// AllowConnect implements relay.ACLFilter. The destination is a member, since it has reserved.
+// AllowConnect implements relay.ACLFilter. The destination has a reservation, so it is a member.
 func (m membership) AllowConnect(src p2ppeer.ID, _ ma.Multiaddr, _ p2ppeer.ID) bool {
 	return m.has(src)
 }
 
-// has reports whether p is in the network. It waits for a moment if p has just connected.
+// has reports whether p is in the network. If p has just connected, has waits until p has identified itself.
 func (m membership) has(p p2ppeer.ID) bool {
 	if ids, ok := m.host.(interface{ IDService() identify.IDService }); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), identifyTimeout)

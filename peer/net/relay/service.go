@@ -29,8 +29,8 @@ const reserveTimeout = 15 * time.Second
 type Config struct {
 	Network string             // the relay serves only members of this network
 	Limits  Limits             // of this peer as a relay
-	Public  bool               // the owner states that others reach this peer
-	Relays  []p2ppeer.AddrInfo // relays to reserve at in any case, unless others reach this peer directly
+	Public  bool               // the owner states that others can reach this peer
+	Relays  []p2ppeer.AddrInfo // relays to reserve at, unless others can reach this peer directly
 	Log     zerolog.Logger
 }
 
@@ -82,7 +82,7 @@ func New(h host.Host, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// open announces to all connected peers whether this one relays for the whole network.
+// open announces to all connected peers whether this peer relays for the whole network.
 func (s *Service) open(yes bool) {
 	if s.relay == nil || yes == s.isOpen {
 		return
@@ -105,7 +105,7 @@ func (s *Service) reserve() (err error) {
 	if err != nil {
 		return fmt.Errorf("subscribe to connection events: %w", err)
 	}
-	// The host advertises the addresses in the events of libp2p's AutoRelay, which is not in use.
+	// The host advertises the addresses in events of this type. AutoRelay, which normally emits them, is off.
 	s.emitter, err = s.host.EventBus().Emitter(new(event.EvtAutoRelayAddrsUpdated), eventbus.Stateful)
 	if err != nil {
 		return fmt.Errorf("announce addresses: %w", err)
@@ -124,7 +124,7 @@ func (s *Service) Reserved(ctx context.Context) error {
 	}
 }
 
-// run owns the plan.
+// run maintains the reservations until Close.
 func (s *Service) run() {
 	plan := newPlan(s.cfg.Relays)
 	var asking sync.WaitGroup

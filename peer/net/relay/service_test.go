@@ -22,10 +22,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
-// deadline bounds the waits of a test.
+// deadline bounds each wait of a test.
 const deadline = 20 * time.Second
 
-// newMember starts a host of a network. If relays are given, no other host can connect to it directly.
+// newMember starts a host of a network. If relays are given, other hosts cannot connect to the new host directly.
 func newMember(t *testing.T, networkName string, limits Limits, relays ...host.Host) (host.Host, *Service) {
 	t.Helper()
 	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.DisableMetrics(), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0")}
@@ -60,7 +60,7 @@ func awaitReserved(t *testing.T, s *Service) {
 	}
 }
 
-// echo returns all data on streams of a protocol.
+// echo makes h send back all data that it receives on streams of the protocol /echo.
 func echo(h host.Host) {
 	h.SetStreamHandler("/echo", func(s network.Stream) {
 		io.Copy(s, s)
@@ -94,7 +94,7 @@ func TestPeersThatDoNotListenConnectThroughARelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.Conn().Stat().Limited {
-		t.Error("the connection counts as unfit for jobs")
+		t.Error("the connection counts as limited, so jobs would not use it")
 	}
 	sent := make([]byte, 1<<20)
 	rand.Read(sent)
@@ -103,11 +103,11 @@ func TestPeersThatDoNotListenConnectThroughARelay(t *testing.T) {
 		s.CloseWrite()
 	}()
 	if got, err := io.ReadAll(s); err != nil || !slices.Equal(got, sent) {
-		t.Errorf("got %d bytes back, %v; want the %d that were sent", len(got), err, len(sent))
+		t.Errorf("got %d bytes and error %v, want the %d bytes that were sent", len(got), err, len(sent))
 	}
 }
 
-// TestRelayServesItsNetworkOnly makes strangers request a reservation and a circuit.
+// TestRelayServesItsNetworkOnly makes a member of another network request a reservation and a circuit.
 func TestRelayServesItsNetworkOnly(t *testing.T) {
 	relay, _ := newMember(t, "a", Limits{Peers: 8})
 	inside, s := newMember(t, "a", Limits{}, relay)
@@ -130,8 +130,7 @@ func TestRelayLimitsReservations(t *testing.T) {
 	awaitReserved(t, late)
 }
 
-// TestRelayServesManyPeersAtOneAddress reserves for more peers at one address than the eight that libp2p
-// allows.
+// TestRelayServesManyPeersAtOneAddress makes more peers at one address reserve than the eight that libp2p allows.
 func TestRelayServesManyPeersAtOneAddress(t *testing.T) {
 	const machines = 12
 	relay, _ := newMember(t, "a", Limits{Peers: machines})
@@ -178,11 +177,11 @@ func TestCircuitLimits(t *testing.T) {
 				sent += len(block)
 			}
 			if limits.Bytes > 0 && int64(sent) > limits.Bytes+int64(len(block)) {
-				t.Errorf("%d bytes got through, want at most %d", sent, limits.Bytes)
+				t.Errorf("the circuit carried %d bytes, want at most %d", sent, limits.Bytes)
 			}
-			ended("the circuit is still there")
+			ended("the circuit is still open")
 			if _, err := open(t, a, b); err != nil {
-				t.Errorf("no second circuit: %v", err)
+				t.Errorf("a second circuit cannot be opened: %v", err)
 			}
 		})
 	}
@@ -199,7 +198,7 @@ func TestReservationIsRenewedAfterRelayRestart(t *testing.T) {
 	s.Close()
 	relay.Close()
 	advertised := func() bool { return slices.ContainsFunc(h.Addrs(), connection.IsCircuit) }
-	await(t, h, new(event.EvtLocalAddressesUpdated), func() bool { return !advertised() })("still advertised when the relay is gone")
+	await(t, h, new(event.EvtLocalAddressesUpdated), func() bool { return !advertised() })("the host still advertises the closed relay")
 	again, err := libp2p.New(libp2p.Identity(key), libp2p.EnableRelay(), libp2p.DisableMetrics(), libp2p.ListenAddrs(at))
 	if err != nil {
 		t.Fatal(err)
@@ -210,11 +209,11 @@ func TestReservationIsRenewedAfterRelayRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	await(t, h, new(event.EvtLocalAddressesUpdated), advertised)("not reserved again")
+	await(t, h, new(event.EvtLocalAddressesUpdated), advertised)("the host has not reserved at the restarted relay")
 }
 
-// TestLostRelayIsReplaced uses one public peer besides the supernode. The other peer finds it on
-// connection, and also reserves there.
+// TestLostRelayIsReplaced uses a supernode, and a public peer that announces itself as a relay. Another peer
+// connects to both, and stays reachable when the supernode closes.
 func TestLostRelayIsReplaced(t *testing.T) {
 	supernode, given := newMember(t, "a", Limits{Peers: 8})
 	public, _ := newMember(t, "a", Limits{Peers: 8})
@@ -230,7 +229,7 @@ func TestLostRelayIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if through(public)() {
-		t.Error("reserved at a peer that does not announce itself as a relay")
+		t.Error("the peer has reserved at a relay that does not announce itself")
 	}
 	emitter, err := public.EventBus().Emitter(new(event.EvtHostReachableAddrsChanged))
 	if err != nil {
@@ -238,18 +237,19 @@ func TestLostRelayIsReplaced(t *testing.T) {
 	}
 	defer emitter.Close()
 	emitter.Emit(event.EvtHostReachableAddrsChanged{Reachable: public.Addrs()})
-	both("not reached through both")
+	both("the peer does not advertise both relays")
 	gone := await(t, h, new(event.EvtLocalAddressesUpdated), func() bool { return !through(supernode)() })
 	given.Close()
 	supernode.Close()
-	gone("still advertised when the relay is gone")
+	gone("the peer still advertises the closed supernode")
 	other, _ := newMember(t, "a", Limits{}, public)
 	if _, err := open(t, other, h); err != nil {
-		t.Errorf("not reached through the other relay: %v", err)
+		t.Errorf("the peer is not reached through the other relay: %v", err)
 	}
 }
 
-// await subscribes to a host's events, and returns a function that waits until holds returns true.
+// await subscribes to events of a host. It returns a function that waits until holds returns true, and ends the
+// test with the given message after deadline.
 func await(t *testing.T, h host.Host, about any, holds func() bool) func(otherwise string) {
 	t.Helper()
 	sub, err := h.EventBus().Subscribe(about)

@@ -31,26 +31,26 @@ type Config struct {
 	Supernodes   []p2ppeer.AddrInfo
 	Admission    *networks.Admission
 	NAT          bool              // the peer may be behind address translation
-	Reachability node.Reachability // as stated by the owner; Auto: not stated
-	Relay        relay.Limits      // for the circuits of other peers; zero: the peer is no relay
+	Reachability node.Reachability // as stated by the owner; Auto if not stated
+	Relay        relay.Limits      // limits as a relay; if zero, the peer is not a relay
 	FilterDials  bool              // install a dial filter, because the peer hosts the jobs of other users
-	Channels     protocol.ID       // has a stream for each channel between two processes
+	Channels     protocol.ID       // of the streams for channels between processes
 
 	Metrics prometheus.Registerer
 	Log     zerolog.Logger
-	Owns    func(part string, close func() error) // called for each part that the caller has to close
+	Owns    func(part string, close func() error) // called for each part that has started; the caller closes it
 }
 
-// mapsPorts reports whether the peer asks a router to map ports. It does not if the owner has stated the
-// reachability.
+// mapsPorts reports whether the peer asks a router to map ports. If the owner has stated the reachability, the
+// peer does not ask.
 func (c Config) mapsPorts() bool { return c.NAT && c.Reachability == node.Auto }
 
 // A Stack is the running network stack of a peer.
 type Stack struct {
 	Host    host.Host // also connects to itself
 	Punches *connection.Punches
-	Dials   *dialfilter.Filter // nil: any address is dialled
-	Ports   *portmap.Mapper    // nil: no ports are mapped
+	Dials   *dialfilter.Filter // if nil, the host dials any address
+	Ports   *portmap.Mapper    // if nil, no ports are mapped
 	Watcher *node.Watcher
 }
 
@@ -96,11 +96,11 @@ func Start(life context.Context, cfg Config) (*Stack, error) {
 	return s, startRelays(life, cfg, h)
 }
 
-// reservedTimeout bounds the time that a private peer waits at startup for a supernode to relay for it.
+// reservedTimeout bounds the time for which a private peer waits at startup until a supernode relays for it.
 const reservedTimeout = 5 * time.Second
 
-// startRelays starts both sides of relaying: relays for this peer, and this peer as a relay. The peer asks
-// supernodes first, since it knows them before any other peer can reach it.
+// startRelays starts both sides of relaying: reservations at relays for this peer, and this peer as a relay. The
+// first relays are the supernodes, since the peer knows them before any other peer can reach it.
 func startRelays(life context.Context, cfg Config, h host.Host) error {
 	if !cfg.NAT {
 		return nil

@@ -26,12 +26,12 @@ type Verdict int32
 const (
 	Verdict_UNSAID        Verdict = 0
 	Verdict_ADMITTED      Verdict = 1
-	Verdict_OPEN          Verdict = 2 // who says so is of an open network
+	Verdict_OPEN          Verdict = 2 // the sender belongs to an open network
 	Verdict_NO_TOKEN      Verdict = 3
 	Verdict_EXPIRED       Verdict = 4
-	Verdict_OTHER_NETWORK Verdict = 5 // another name, or another owner
-	Verdict_OTHER_PEER    Verdict = 6 // bound to another peer
-	Verdict_MALFORMED     Verdict = 7 // or of another version
+	Verdict_OTHER_NETWORK Verdict = 5 // network with another name or another owner
+	Verdict_OTHER_PEER    Verdict = 6 // token bound to another peer
+	Verdict_MALFORMED     Verdict = 7 // or a token of another version
 )
 
 // Enum value maps for Verdict.
@@ -85,8 +85,8 @@ func (Verdict) EnumDescriptor() ([]byte, []int) {
 	return file_membership_proto_rawDescGZIP(), []int{0}
 }
 
-// A Token says that a peer is a member of a network. It is signed by the
-// network's owner, within an envelope.
+// A Token states that a peer is a member of a network. The network's owner signs
+// the envelope that contains it.
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
@@ -94,7 +94,7 @@ type Token struct {
 	Holder        []byte                 `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`  // peer ID
 	Issued        int64                  `protobuf:"varint,4,opt,name=issued,proto3" json:"issued,omitempty"` // Unix time in milliseconds
 	Expires       int64                  `protobuf:"varint,5,opt,name=expires,proto3" json:"expires,omitempty"`
-	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"` // of who is invited; may be empty
+	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"` // owner's name for the invited person; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -171,8 +171,8 @@ func (x *Token) GetName() string {
 	return ""
 }
 
-// A Voucher says that a peer belongs to the holder of a token. It is signed by
-// the holder, within an envelope.
+// A Voucher states that a peer acts for the holder of a token. The holder signs
+// the envelope that contains it.
 type Voucher struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`     // peer ID
@@ -225,7 +225,7 @@ func (x *Voucher) GetHolder() []byte {
 	return nil
 }
 
-// An Invitation is what the owner of a network hands over as a line of text.
+// An Invitation is a token for transfer as a line of text.
 type Invitation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"` // envelope
@@ -278,11 +278,11 @@ func (x *Invitation) GetKey() []byte {
 	return nil
 }
 
-// A Proof is what a peer shows others.
+// A Proof shows other peers that a peer is a member.
 type Proof struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`     // envelope
-	Voucher       []byte                 `protobuf:"bytes,2,opt,name=voucher,proto3" json:"voucher,omitempty"` // envelope; left out by the holder itself
+	Voucher       []byte                 `protobuf:"bytes,2,opt,name=voucher,proto3" json:"voucher,omitempty"` // envelope; absent if the holder itself shows the token
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -331,9 +331,9 @@ func (x *Proof) GetVoucher() []byte {
 	return nil
 }
 
-// A Word is one message of the exchange: who asks to be admitted shows its proof,
-// the other one says what it makes of it and shows its own, and the first says
-// what it makes of that.
+// A Word is one message of the exchange. The dialling peer sends its proof. The
+// other peer sends its verdict and its own proof. The dialling peer sends its
+// verdict on that proof.
 type Word struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Proof         *Proof                 `protobuf:"bytes,1,opt,name=proof,proto3" json:"proof,omitempty"`
