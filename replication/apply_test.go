@@ -268,7 +268,7 @@ func checkKept(p, q view.Process, sender, receiver *local) error {
 func (w *jobStates) judgeEnd(st state) error {
 	v, t := w.current(st), w.faultsOf(st)
 	for rank := range w.n {
-		if _, ok := v.Speaker(rank); !ok && w.loses {
+		if _, ok := v.OutputLeader(rank); !ok && w.loses {
 			return nil
 		} else if !ok {
 			return fmt.Errorf("R7: rank %d has no replica", rank)

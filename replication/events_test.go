@@ -76,7 +76,7 @@ func (w *jobStates) eventsOf(st state) []event {
 // lost reports whether a rank has no replica left, which ends the job.
 func (w *jobStates) lost(v view.View) bool {
 	for rank := range w.n {
-		if _, ok := v.Speaker(rank); !ok {
+		if _, ok := v.OutputLeader(rank); !ok {
 			return true
 		}
 	}

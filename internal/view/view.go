@@ -152,10 +152,10 @@ func (v View) IsMaster(p Process) bool {
 	return ok && m == p
 }
 
-// Speaker returns the process whose output and files count for rank (its output leader). That is the
-// finished replica of the lowest index, since the first to finish need not wait for the others. If none
-// has finished, it is the master. ok is false if all have failed.
-func (v View) Speaker(rank int) (p Process, ok bool) {
+// OutputLeader returns the output leader of rank, whose output and files count for the rank. The output
+// leader is the finished replica with the lowest index. If no replica has finished, it is the master, so the
+// first replica to finish need not wait for the others. ok is false if all replicas have failed.
+func (v View) OutputLeader(rank int) (p Process, ok bool) {
 	for k := range v.R {
 		p = Process{Rank: rank, Replica: k}
 		if v.State(p) == Finished {
@@ -165,9 +165,9 @@ func (v View) Speaker(rank int) (p Process, ok bool) {
 	return v.Master(rank)
 }
 
-// Speaks reports whether p is the output leader of its rank; see Speaker.
-func (v View) Speaks(p Process) bool {
-	s, ok := v.Speaker(p.Rank)
+// IsOutputLeader reports whether p is the output leader of its rank.
+func (v View) IsOutputLeader(p Process) bool {
+	s, ok := v.OutputLeader(p.Rank)
 	return ok && s == p
 }
 

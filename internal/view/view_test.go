@@ -74,14 +74,14 @@ func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	if m, _ := v.Master(0); m != (Process{0, 1}) {
 		t.Errorf("master %v, want 0.1", m)
 	}
-	if !v.Speaks(Process{0, 0}) || v.Speaks(Process{0, 1}) {
+	if !v.IsOutputLeader(Process{0, 0}) || v.IsOutputLeader(Process{0, 1}) {
 		t.Error("a finished process no longer speaks")
 	}
 	v, changed := v.With(Process{0, 0}, Failed)
-	if !changed || !v.Speaks(Process{0, 1}) {
+	if !changed || !v.IsOutputLeader(Process{0, 1}) {
 		t.Error("after the finished process failed, its rank has no output leader")
 	}
-	if v, _ = New(1, 2).With(Process{0, 1}, Finished); !v.Speaks(Process{0, 1}) {
+	if v, _ = New(1, 2).With(Process{0, 1}, Finished); !v.IsOutputLeader(Process{0, 1}) {
 		t.Error("a finished replica is not the output leader")
 	}
 }
