@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // BsendOverhead is the space, in bytes, that a buffered-mode message takes in the attached buffer
@@ -148,7 +148,7 @@ func (c *Comm) startBuffered(op string, payload []byte, dest, tag int) (*engine.
 	if err := b.reserve(c, op, space); err != nil {
 		return nil, err
 	}
-	r, err := c.startSend(words.Standard, payload, dest, tag)
+	r, err := c.startSend(engineapi.Standard, payload, dest, tag)
 	if err != nil {
 		return nil, err
 	}

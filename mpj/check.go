@@ -5,7 +5,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // checkVariable is the environment variable that turns on checks. With P2PMPI_CHECK=1 at all ranks,
@@ -139,7 +139,7 @@ func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
 	}
 	var said []byte
 	if group.rank != 0 {
-		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, words.Standard); err != nil {
+		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, engineapi.Standard); err != nil {
 			return calls.Difference{}, err
 		}
 	} else if said, err = c.judge(group, mine); err != nil {
@@ -188,7 +188,7 @@ func (c *Comm) judgeGroups(local []calls.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, words.Standard)
+	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, engineapi.Standard)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // Checkpoint makes the state of this rank's program available to replicas that replace lost ones,
@@ -55,7 +55,7 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 	if err := w.atRest(op); err != nil {
 		return err
 	}
-	return w.wrap(op, w.engine.Checkpoint(words.Checkpoint{
+	return w.wrap(op, w.engine.Checkpoint(engineapi.Checkpoint{
 		Save: save, Restore: restore, Own: w.own, TakeOwn: w.takeOwn,
 	}))
 }

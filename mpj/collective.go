@@ -66,7 +66,7 @@ func (c *Comm) team(slot uint32) collective.Team {
 	}
 	return collective.Team{
 		Engine: c.engine, Context: c.context(slot), World: c.ranks, Rank: c.rank, Size: c.size,
-		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Spoils: &c.spoils,
+		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Failures: &c.failures,
 	}
 }
 

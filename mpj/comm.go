@@ -5,15 +5,15 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 const (
 	// AnySource lets a receive or probe match a message of any rank.
-	AnySource = words.AnySource
+	AnySource = engineapi.AnySource
 	// AnyTag lets a receive or probe match a message of any tag.
-	AnyTag = words.AnyTag
+	AnyTag = engineapi.AnyTag
 	// ProcNull is the null rank: messages sent to it are discarded, and a receive from it returns
 	// at once with Source ProcNull and Size 0.
 	ProcNull = -2
@@ -54,7 +54,7 @@ type Comm struct {
 
 	operations operations // nonblocking collectives
 	locality   locality
-	spoils     collective.Spoils
+	failures   collective.Failures
 
 	mu         sync.Mutex // guards the fields below
 	name       string
@@ -196,7 +196,7 @@ func Count[T Element](s Status) int {
 }
 
 // statusOf converts a status of the engine to the ranks of c.
-func (c *Comm) statusOf(s words.Status) Status {
+func (c *Comm) statusOf(s engineapi.Status) Status {
 	return Status{Source: c.rankOf(s.Source), Tag: int(s.Tag), Size: s.Size}
 }
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // reportedMost bounds the number of ranks that a report describes.
@@ -58,12 +58,12 @@ func verdict(stuck []bool, states []deadlock.State) string {
 
 // describe returns a description of a call of this process, and the world ranks that may complete
 // it. There are none if only this process may.
-func (w *World) describe(call words.Call) (text string, ranks []int) {
+func (w *World) describe(call engineapi.Call) (text string, ranks []int) {
 	c := w.identities.of(call.Context >> 8)
 	if c == nil {
 		c = w.Comm
 	}
-	if call.Kind == words.Operating {
+	if call.Kind == engineapi.Operating {
 		return "Wait for a local operation", nil
 	}
 	if call.Peer == AnySource {
@@ -79,12 +79,12 @@ func (w *World) describe(call words.Call) (text string, ranks []int) {
 }
 
 // describeMessage describes a call that waits for messages of the program.
-func (c *Comm) describeMessage(call words.Call) string {
-	if call.Kind == words.Sending {
+func (c *Comm) describeMessage(call engineapi.Call) string {
+	if call.Kind == engineapi.Sending {
 		return fmt.Sprintf("Send(dest %s, tag %d, %d bytes, %s): no receive matches", c.peerName(call.Peer), call.Tag, call.Size, c.title())
 	}
 	name := "Recv"
-	if call.Kind == words.Probing {
+	if call.Kind == engineapi.Probing {
 		name = "Probe"
 	}
 	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // With P2PMPI_CHECK=1 and without replicas, deadlocked ranks get an error. Rank 0 repeatedly asks
@@ -94,17 +94,17 @@ func (d *detector) context() uint32 { return d.world.context(detectorSlot) }
 func (d *detector) answer() {
 	e := d.world.engine
 	for {
-		b, err := e.Hear(d.context(), 0)
+		b, err := e.RecvUncounted(d.context(), 0)
 		switch {
 		case err != nil || len(b) == 0:
 			return
 		case b[0] == askState:
 			state, err := json.Marshal(d.state())
-			if err != nil || e.Tell(d.context(), 0, state) != nil {
+			if err != nil || e.SendUncounted(d.context(), 0, state) != nil {
 				return
 			}
 		case b[0] == tellDeadlock:
-			if e.Tell(d.context(), 0, nil) == nil {
+			if e.SendUncounted(d.context(), 0, nil) == nil {
 				d.pause(partingPause)
 			}
 			e.Fail(&deadlockError{string(b[1:])})
@@ -157,13 +157,13 @@ func allEnded(states []deadlock.State) bool {
 func (d *detector) round() ([]deadlock.State, error) {
 	e, n := d.world.engine, d.world.size
 	for rank := 1; rank < n; rank++ {
-		if err := e.Tell(d.context(), rank, []byte{askState}); err != nil {
+		if err := e.SendUncounted(d.context(), rank, []byte{askState}); err != nil {
 			return nil, err
 		}
 	}
 	states := make([]deadlock.State, n)
 	for rank := 1; rank < n; rank++ {
-		b, err := e.Hear(d.context(), rank)
+		b, err := e.RecvUncounted(d.context(), rank)
 		if err != nil {
 			return nil, err
 		}
@@ -195,13 +195,13 @@ func (d *detector) finish(stuck []int, states []deadlock.State) {
 		if isStuck[rank] {
 			tidings = append([]byte{tellDeadlock}, report...)
 		}
-		if e.Tell(d.context(), rank, tidings) != nil {
+		if e.SendUncounted(d.context(), rank, tidings) != nil {
 			return
 		}
 	}
 	for rank, s := range isStuck[1:] {
 		if s {
-			if _, err := e.Hear(d.context(), rank+1); err != nil {
+			if _, err := e.RecvUncounted(d.context(), rank+1); err != nil {
 				return
 			}
 		}
@@ -247,7 +247,7 @@ func (d *detector) state() deadlock.State {
 }
 
 // look returns the calls that goroutines wait in, and the numbers of these waits.
-func (d *detector) look() (words.Waiting, []uint64) {
+func (d *detector) look() (engineapi.Waiting, []uint64) {
 	w := d.world.engine.Waiting()
 	numbers := make([]uint64, len(w.Calls))
 	for i, c := range w.Calls {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A distGraph holds the edges of this rank in a distributed graph.
@@ -215,7 +215,7 @@ func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
 	came[c.rank] = mail[c.rank]
 	for k := 1; k < c.size; k++ {
 		dest, source := (c.rank+k)%c.size, (c.rank-k+c.size)%c.size
-		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), words.Standard)
+		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), engineapi.Standard)
 		if err != nil {
 			return nil, err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A Class is the kind of an error, as in MPI's error classes. Test for a class with errors.Is(err,
@@ -100,10 +100,10 @@ func (c *Comm) wrap(op string, err error) error {
 // wrapped is wrap for a non-nil error. It is separate so that wrap is inlined, which keeps messages
 // cheap.
 func (c *Comm) wrapped(op string, err error) error {
-	var truncated *words.TruncateError
+	var truncated *engineapi.TruncateError
 	var mismatch *collective.MismatchError
 	var order *collective.OrderError
-	var spoiled *collective.SpoiledError
+	var failed *collective.FailedError
 	var ready *Error
 	var stuck *deadlockError
 	switch {
@@ -112,8 +112,8 @@ func (c *Comm) wrapped(op string, err error) error {
 			return err
 		}
 		return c.handle(ready)
-	case errors.As(err, &spoiled):
-		return c.failf(classOfCause(spoiled.Cause), op, "in communicator %q %v", c.Name(), spoiled)
+	case errors.As(err, &failed):
+		return c.failf(classOfCause(failed.Cause), op, "in communicator %q %v", c.Name(), failed)
 	case errors.As(err, &order):
 		return c.failf(ErrComm, op, "in communicator %q %v", c.Name(), order)
 	case errors.As(err, &stuck):
@@ -122,9 +122,9 @@ func (c *Comm) wrapped(op string, err error) error {
 		return c.failf(classOfCause(mismatch), op, "%v", mismatch)
 	case errors.As(err, &truncated):
 		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
-	case errors.Is(err, words.ErrReplicated):
+	case errors.Is(err, engineapi.ErrReplicated):
 		return c.handle(&Error{Class: ErrUnsupported, Op: op, Err: err})
-	case errors.Is(err, words.ErrClosed):
+	case errors.Is(err, engineapi.ErrClosed):
 		return c.handle(&Error{Class: ErrFinalized, Op: op})
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return c.handle(&Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err})
@@ -148,7 +148,7 @@ func classOfCause(err error) Class {
 }
 
 // truncation describes a truncated message with the ranks of c.
-func (c *Comm) truncation(e *words.TruncateError) string {
+func (c *Comm) truncation(e *engineapi.TruncateError) string {
 	t := *e
 	t.Status.Source = c.rankOf(e.Status.Source)
 	return t.Error()

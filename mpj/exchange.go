@@ -6,8 +6,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // An exchange is this rank's part of a neighbourhood collective, with one block for each edge.
@@ -125,10 +125,10 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 		if e.rank == ProcNull {
 			continue
 		}
-		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], words.Standard)
+		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], engineapi.Standard)
 		if err != nil { // the payload is too long, if the engine still runs: an empty message tells the receiver
 			unsent = cmp.Or(unsent, err)
-			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, words.Standard)
+			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, engineapi.Standard)
 		}
 		sends[i] = r
 	}
@@ -145,7 +145,7 @@ func (c *Comm) complete(x *exchange, receives, sends []*engine.Request, wrong er
 			continue
 		}
 		s, err := c.engine.Wait(r)
-		var long *words.TruncateError
+		var long *engineapi.TruncateError
 		if err != nil && !errors.As(err, &long) {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A communicator's id is unique at each of its members.
@@ -183,11 +183,11 @@ func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []by
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Send(context, dest, tag, send, words.Standard); err != nil {
+	if err := w.engine.Send(context, dest, tag, send, engineapi.Standard); err != nil {
 		return err
 	}
 	s, err := w.engine.Wait(r)
-	var truncated *words.TruncateError
+	var truncated *engineapi.TruncateError
 	if err == nil && s.Size != len(recv) || errors.As(err, &truncated) {
 		err = fmt.Errorf("%w: received %d bytes, expected %d", errDifferentOrder, s.Size, len(recv))
 	}

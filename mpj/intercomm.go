@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // An intercommunicator connects two disjoint groups of processes. Rank and Size refer to the local
@@ -279,7 +279,7 @@ func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 			continue
 		}
 		child := (v + bit + root) % c.size
-		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b, words.Standard); err != nil {
+		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b, engineapi.Standard); err != nil {
 			return nil, err
 		}
 	}

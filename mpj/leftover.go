@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // Finalize reports the leftovers of the program: messages that it never received, and, with
@@ -106,11 +106,11 @@ type failure struct {
 }
 
 // failed returns the failure that m reports.
-func (c *Comm) failed(m words.Unmatched) failure {
+func (c *Comm) failed(m engineapi.Unmatched) failure {
 	err := collective.PendingReason(c.engine, m.Context, m.Status.Source)
 	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
-	if spoiled, ok := errors.AsType[*collective.SpoiledError](err); ok {
-		f.rank, f.class = spoiled.Rank, classOfCause(spoiled.Cause)
+	if failed, ok := errors.AsType[*collective.FailedError](err); ok {
+		f.rank, f.class = failed.Rank, classOfCause(failed.Cause)
 	}
 	return f
 }

@@ -1,6 +1,6 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 
 // A Message is a message that Mprobe or Improbe has matched. Only Mrecv or Imrecv can receive it,
 // once.

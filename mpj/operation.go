@@ -3,7 +3,7 @@ package mpj
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A nonblocking collective is the blocking one run in a goroutine. Several operations of one
@@ -66,7 +66,7 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		if err == nil {
 			err = collective(slot)
 		}
-		c.engine.Finish(r, words.Status{}, err)
+		c.engine.Finish(r, engineapi.Status{}, err)
 	})
 	c.world.active.Add(1)
 	request := &Request{comm: c, request: r, op: op, collective: true}

@@ -3,8 +3,8 @@ package mpj
 import (
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // The functions here are generic over slices of elements, and share the byte-based functions below.
@@ -15,18 +15,18 @@ import (
 // long messages to each other before they receive may therefore deadlock. Sendrecv and Isend avoid
 // this.
 func Send[T Element](c *Comm, buf []T, dest, tag int) error {
-	return c.sendBytes("Send", words.Standard, bytesOf(buf), dest, tag)
+	return c.sendBytes("Send", engineapi.Standard, bytesOf(buf), dest, tag)
 }
 
 // Ssend is Send in synchronous mode: it returns when a receive has matched the message.
 func Ssend[T Element](c *Comm, buf []T, dest, tag int) error {
-	return c.sendBytes("Ssend", words.Synchronous, bytesOf(buf), dest, tag)
+	return c.sendBytes("Ssend", engineapi.Synchronous, bytesOf(buf), dest, tag)
 }
 
 // Rsend is Send in ready mode, which in MPI requires that the receive is already posted. This
 // implementation does not depend on it.
 func Rsend[T Element](c *Comm, buf []T, dest, tag int) error {
-	return c.sendBytes("Rsend", words.Ready, bytesOf(buf), dest, tag)
+	return c.sendBytes("Rsend", engineapi.Ready, bytesOf(buf), dest, tag)
 }
 
 // Recv waits for a message from rank source (or AnySource) with tag (or AnyTag) and receives it
@@ -50,17 +50,17 @@ func SendrecvReplace[T Element](c *Comm, buf []T, dest, sendTag, source, recvTag
 // Isend is the nonblocking form of Send. buf belongs to the request until the request is complete,
 // and must not be changed before.
 func Isend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isendBytes("Isend", words.Standard, bytesOf(buf), dest, tag)
+	return c.isendBytes("Isend", engineapi.Standard, bytesOf(buf), dest, tag)
 }
 
 // Issend is Isend in synchronous mode.
 func Issend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isendBytes("Issend", words.Synchronous, bytesOf(buf), dest, tag)
+	return c.isendBytes("Issend", engineapi.Synchronous, bytesOf(buf), dest, tag)
 }
 
 // Irsend is Isend in ready mode.
 func Irsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isendBytes("Irsend", words.Ready, bytesOf(buf), dest, tag)
+	return c.isendBytes("Irsend", engineapi.Ready, bytesOf(buf), dest, tag)
 }
 
 // Irecv is the nonblocking form of Recv. buf belongs to the request until the request is complete.
@@ -94,7 +94,7 @@ func Iprobe(c *Comm, source, tag int) (s Status, ok bool, err error) {
 	return c.statusOf(found), ok, c.wrap("Iprobe", err)
 }
 
-func (c *Comm) sendBytes(op string, mode words.Mode, b []byte, dest, tag int) error {
+func (c *Comm) sendBytes(op string, mode engineapi.Mode, b []byte, dest, tag int) error {
 	if !c.plain(dest, tag) {
 		if err := c.checkDest(op, dest, tag); err != nil || dest == ProcNull {
 			return err
@@ -127,13 +127,13 @@ func (c *Comm) exchangeBytes(op string, send []byte, dest, sendTag int, recv []b
 	case dest == ProcNull:
 		return c.recvBytes(op, recv, source, recvTag)
 	case source == ProcNull:
-		return nothing, c.sendBytes(op, words.Standard, send, dest, sendTag)
+		return nothing, c.sendBytes(op, engineapi.Standard, send, dest, sendTag)
 	}
 	s, err := c.engine.Sendrecv(c.context(messageSlot), c.worldRank(dest), int32(sendTag), send, c.worldRank(source), int32(recvTag), recv)
 	return c.statusOf(s), c.wrap(op, err)
 }
 
-func (c *Comm) isendBytes(op string, mode words.Mode, b []byte, dest, tag int) (*Request, error) {
+func (c *Comm) isendBytes(op string, mode engineapi.Mode, b []byte, dest, tag int) (*Request, error) {
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (c *Comm) irecvBytes(op string, b []byte, source, tag int) (*Request, error
 }
 
 // startSend starts a send whose arguments have been checked.
-func (c *Comm) startSend(mode words.Mode, b []byte, dest, tag int) (*engine.Request, error) {
+func (c *Comm) startSend(mode engineapi.Mode, b []byte, dest, tag int) (*engine.Request, error) {
 	if dest == ProcNull {
 		return c.startNothing(), nil
 	}
@@ -169,6 +169,6 @@ func (c *Comm) startRecv(b []byte, source, tag int) (*engine.Request, error) {
 // waited for like any other.
 func (c *Comm) startNothing() *engine.Request {
 	r := c.engine.Begin()
-	c.engine.Finish(r, words.Status{}, nil)
+	c.engine.Finish(r, engineapi.Status{}, nil)
 	return r
 }

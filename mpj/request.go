@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // A Request is an operation in progress: a send, a receive or a collective. It is active until a
@@ -70,7 +70,7 @@ func (r *Request) outcome() (Status, error) {
 }
 
 // status converts the status of the engine to the status that Wait returns for r.
-func (r *Request) status(s words.Status) Status {
+func (r *Request) status(s engineapi.Status) Status {
 	switch {
 	case !r.receive:
 		return empty

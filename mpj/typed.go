@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A Typed is a number of items of a datatype in a slice. It replaces the address, count and
@@ -108,20 +108,20 @@ func (x Typed) take(message []byte) {
 
 // SendTyped is Send for items of a datatype.
 func SendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("SendTyped", words.Standard, x, dest, tag)
+	return c.sendTyped("SendTyped", engineapi.Standard, x, dest, tag)
 }
 
 // SsendTyped is Ssend for items of a datatype.
 func SsendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("SsendTyped", words.Synchronous, x, dest, tag)
+	return c.sendTyped("SsendTyped", engineapi.Synchronous, x, dest, tag)
 }
 
 // RsendTyped is Rsend for items of a datatype.
 func RsendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("RsendTyped", words.Ready, x, dest, tag)
+	return c.sendTyped("RsendTyped", engineapi.Ready, x, dest, tag)
 }
 
-func (c *Comm) sendTyped(op string, mode words.Mode, x Typed, dest, tag int) error {
+func (c *Comm) sendTyped(op string, mode engineapi.Mode, x Typed, dest, tag int) error {
 	if err := x.check(c, op); err != nil {
 		return err
 	}
@@ -196,20 +196,20 @@ func (x Typed) packed() []byte {
 
 // IsendTyped is Isend for items of a datatype.
 func IsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IsendTyped", words.Standard, x, dest, tag)
+	return c.isendTyped("IsendTyped", engineapi.Standard, x, dest, tag)
 }
 
 // IssendTyped is Issend for items of a datatype.
 func IssendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IssendTyped", words.Synchronous, x, dest, tag)
+	return c.isendTyped("IssendTyped", engineapi.Synchronous, x, dest, tag)
 }
 
 // IrsendTyped is Irsend for items of a datatype.
 func IrsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IrsendTyped", words.Ready, x, dest, tag)
+	return c.isendTyped("IrsendTyped", engineapi.Ready, x, dest, tag)
 }
 
-func (c *Comm) isendTyped(op string, mode words.Mode, x Typed, dest, tag int) (*Request, error) {
+func (c *Comm) isendTyped(op string, mode engineapi.Mode, x Typed, dest, tag int) (*Request, error) {
 	if err := x.check(c, op); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/canonical"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // SendValue sends any Go value that encoding/gob can encode, or whose type has MarshalBinary and
@@ -23,7 +23,7 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err != nil || dest == ProcNull {
 		return err
 	}
-	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, words.Standard))
+	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, engineapi.Standard))
 }
 
 // RecvValue receives a value sent with SendValue. V is the type that was sent.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // A World is this process's membership of a job. Its Comm is the communicator of all ranks.

@@ -128,7 +128,7 @@ func (p *Protocol) replayRest(last bool) error {
 	if last {
 		return p.endLog()
 	}
-	p.recall()
+	p.requestPiece()
 	return nil
 }
 

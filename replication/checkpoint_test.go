@@ -22,7 +22,7 @@ type checkpoints struct {
 
 // reads records that a replica reads the log, and reports whether it is still the log that it has read so
 // far.
-func (c *checkpoints) reads(r protection.Recall) bool {
+func (c *checkpoints) reads(r protection.LogRequest) bool {
 	k := r.To.Replica
 	if c.readers == nil {
 		c.readers, c.began = make(map[int]bool), make(map[int]int)

@@ -70,7 +70,7 @@ func (c *core) reset() {
 	clear(c.out.Diverged)
 	c.out = protection.Output{
 		Send: c.out.Send[:0], Deliver: c.out.Deliver[:0], Decided: c.out.Decided[:0],
-		Released: c.out.Released[:0], Diverged: c.out.Diverged[:0], Recalls: c.out.Recalls[:0],
+		Released: c.out.Released[:0], Diverged: c.out.Diverged[:0], LogRequests: c.out.LogRequests[:0],
 	}
 }
 

@@ -146,7 +146,7 @@
 //	0.2 new      0.1 master     1.0, 1.1
 //	 | <-- Greet ----|              |   each has 0.2 in its view from now on
 //	 | <-- Ack, Greet --------------|   and acknowledges messages of rank 0
-//	 |--- Recall --->|              |   when all have greeted
+//	 |- LogRequest ->|              |   when all have greeted
 //	 | <- MessageLog-|              |   piece by piece, until the end
 //	 |--- Ack, Greet -------------->|   acknowledges; requests the rest
 //	 | <-- Data --------------------|

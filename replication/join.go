@@ -66,9 +66,9 @@ func (p *Protocol) join() {
 // reconcileLog repeats a request or an answer that the channel to q, of the same rank, may have lost.
 func (p *Protocol) reconcileLog(q view.Process) {
 	if j := p.joining; p.lacksLog && j.asked && j.donor == q && !j.resumption.arrived {
-		p.recall()
+		p.requestPiece()
 	}
-	p.recalls.answerAgain(q)
+	p.logRequests.answerAgain(q)
 }
 
 // Joining implements protection.Protocol.
@@ -134,12 +134,12 @@ func (p *Protocol) requestLog() {
 		return
 	}
 	j.donor, j.asked, j.told, j.position, j.rest = master, true, false, 0, nil
-	p.recall()
+	p.requestPiece()
 }
 
-// recall requests the next piece of the message log.
-func (p *Protocol) recall() {
-	p.emit(p.joining.donor, p.control(frame.Recall, 0, p.joining.position, nil))
+// requestPiece requests the next piece of the message log.
+func (p *Protocol) requestPiece() {
+	p.emit(p.joining.donor, p.control(frame.LogRequest, 0, p.joining.position, nil))
 }
 
 // receiveLog processes a piece of the rank's message log. A piece that does not answer the last request
@@ -162,7 +162,7 @@ func (p *Protocol) receiveLog(from view.Process, f frame.Frame) error {
 	case j.resumption.arrived: // Resume processes the rest
 		j.resumption.last = f.Sync
 	case !f.Sync:
-		p.recall()
+		p.requestPiece()
 	default:
 		return p.endLog()
 	}
@@ -190,7 +190,7 @@ func (p *Protocol) replay(b []byte) error {
 			continue
 		}
 		r, rest, err := protection.ReadRecord(b, p.self.Rank)
-		if errors.Is(err, protection.ErrCut) {
+		if errors.Is(err, protection.ErrTruncated) {
 			break
 		}
 		if err == nil {

@@ -92,7 +92,7 @@ var mutants = []mutant{
 		"\t\tp.inbox.acknowledgeAll(q)\n", "\t\t_ = q\n", "stream, a join"},
 	{"a new replica gets the pending determinants", "join.go",
 		"\t\tp.agreement.offerAll(q)\n", "\t\t_ = q\n", "decisions, n=1, a join, two crashes"},
-	{"the decider sends its message log after the held outcomes", "recall.go",
+	{"the decider sends its message log after the held outcomes", "logrequest.go",
 		"c.answered || !r.agreement.leads() {\n\t\treturn\n\t}\n\tif c.position == 0 && !r.agreement.decisions.reached(q.Replica) {",
 		"c.answered {\n\t\treturn\n\t}\n\tif false {", "decisions, n=1, a join, two crashes"},
 	{"another donor sends its message log from the beginning", "join.go",

@@ -191,7 +191,7 @@ func (p *process) take(out protection.Output) error {
 // pieces returns the answers to new replicas that request the message log.
 func (p *process) pieces(out protection.Output) []protection.Envelope {
 	var answers []protection.Envelope
-	for _, r := range out.Recalls {
+	for _, r := range out.LogRequests {
 		if !p.reads(r) {
 			answers = append(answers, protection.Envelope{To: r.To, Frame: protection.MessageLogFrame(p.id.Rank, r.Position, nil, false)})
 			continue

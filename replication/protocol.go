@@ -11,14 +11,14 @@ import (
 // A Protocol is the replication protocol of one process. It implements protection.Protocol.
 type Protocol struct {
 	*core
-	outbox    *outbox    // the backup table
-	inbox     *inbox     // messages received
-	audit     *audit     // differences between messages produced and received
-	agreement *agreement // outcomes of nondeterministic calls, and the master that decides them
-	recalls   *recalls   // requests of new replicas for the message log
-	joining   *joining   // nil: this process has caught up with its rank
-	joined    bool       // it was once new in its rank
-	resumed   bool       // it has resumed from a checkpoint
+	outbox      *outbox      // the backup table
+	inbox       *inbox       // messages received
+	audit       *audit       // differences between messages produced and received
+	agreement   *agreement   // outcomes of nondeterministic calls, and the master that decides them
+	logRequests *logRequests // requests of new replicas for the message log
+	joining     *joining     // nil: this process has caught up with its rank
+	joined      bool         // it was once new in its rank
+	resumed     bool         // it has resumed from a checkpoint
 }
 
 var _ protection.Protocol = (*Protocol)(nil)
@@ -36,7 +36,7 @@ func New(self view.Process, v view.View, secret Secret) *Protocol {
 	out, agree := newOutbox(c), newAgreement(c)
 	return &Protocol{
 		core: c, outbox: out, inbox: newInbox(c, secret), audit: newAudit(c, out),
-		agreement: agree, recalls: newRecalls(c, agree),
+		agreement: agree, logRequests: newLogRequests(c, agree),
 	}
 }
 
@@ -103,13 +103,13 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	case frame.Determinant:
 		return p.agreement.receiveDeterminant(from, f)
 	case frame.DeterminantAck:
-		return p.answerRecallsAfter(p.agreement.receiveDeterminantAck(from, f))
+		return p.answerLogRequestsAfter(p.agreement.receiveDeterminantAck(from, f))
 	case frame.Stable:
 		return p.agreement.receiveStable(from, f)
 	case frame.Sync:
 		return p.agreement.receiveSync(from, f)
 	case frame.SyncReply:
-		return p.answerRecallsAfter(p.agreement.receiveSyncReply(from, f))
+		return p.answerLogRequestsAfter(p.agreement.receiveSyncReply(from, f))
 	case frame.Dispute:
 		return p.audit.receiveDispute(from, f)
 	case frame.Ready:
@@ -119,8 +119,8 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	case frame.Greet:
 		p.receiveGreet(from, f)
 		return nil
-	case frame.Recall:
-		p.recalls.receive(from, f.Seq)
+	case frame.LogRequest:
+		p.logRequests.receive(from, f.Seq)
 		return nil
 	case frame.MessageLog:
 		return p.receiveLog(from, f)
@@ -149,11 +149,11 @@ func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// answerRecallsAfter answers requests for the message log that may have waited for the frame just
+// answerLogRequestsAfter answers requests for the message log that may have waited for the frame just
 // processed, unless that gave an error.
-func (p *Protocol) answerRecallsAfter(err error) error {
+func (p *Protocol) answerLogRequestsAfter(err error) error {
 	if err == nil {
-		p.recalls.answerAll()
+		p.logRequests.answerAll()
 	}
 	return err
 }
@@ -186,7 +186,7 @@ func (p *Protocol) View(v view.View) protection.Output {
 	if now, ok := v.Master(p.self.Rank); ok && p.term() != before {
 		p.agreement.answerSync(now)
 	}
-	p.recalls.answerAll()
+	p.logRequests.answerAll()
 	p.agreement.report()
 	return p.out
 }

@@ -196,7 +196,7 @@ var kindNames = map[frame.Kind]string{
 	frame.Data: "data", frame.Ack: "ack", frame.Determinant: "determinant",
 	frame.DeterminantAck: "determinant-ack", frame.Stable: "stable",
 	frame.Sync: "sync", frame.SyncReply: "sync-reply", frame.Dispute: "dispute",
-	frame.Greet: "greet", frame.Recall: "recall", frame.MessageLog: "past",
+	frame.Greet: "greet", frame.LogRequest: "log-request", frame.MessageLog: "log",
 }
 
 func number(s string) int {

@@ -31,7 +31,7 @@ const (
 	Body       // the payload of an announced message
 	Dispute    // a receiver has received a different message than a replica has produced
 	Greet      // the receiver is in the sender's view; with Sync, a new replica requests missing messages
-	Recall     // a new replica requests a piece of its rank's message log
+	LogRequest // a new replica requests a piece of its rank's message log
 	MessageLog // a piece of the message log; with Sync, the last one
 	Pace       // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply

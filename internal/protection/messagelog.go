@@ -115,8 +115,8 @@ type Record struct {
 	Bytes   []byte      // for RecordOwn
 }
 
-// ErrCut reports that a record is incomplete because further bytes are missing.
-var ErrCut = errors.New("truncated record in the message log")
+// ErrTruncated reports that a record is incomplete because further bytes are missing.
+var ErrTruncated = errors.New("truncated record in the message log")
 
 // ReadRecord decodes the first record in b, of the message log of rank self, and returns the bytes after
 // it. The record shares memory with b.
@@ -160,7 +160,7 @@ type reader struct {
 
 func (r *reader) byte() byte {
 	if len(r.b) == 0 {
-		r.err = ErrCut
+		r.err = ErrTruncated
 		return 0
 	}
 	c := r.b[0]
@@ -182,7 +182,7 @@ func (r *reader) message(kind RecordKind, self int) *Message {
 // fixed decodes a number of 8 bytes.
 func (r *reader) fixed() uint64 {
 	if len(r.b) < 8 {
-		r.err = ErrCut
+		r.err = ErrTruncated
 		return 0
 	}
 	v := binary.LittleEndian.Uint64(r.b)
@@ -212,7 +212,7 @@ func (r *reader) took(n int) bool {
 	switch {
 	case r.err != nil:
 	case n == 0:
-		r.err = ErrCut
+		r.err = ErrTruncated
 	case n < 0:
 		r.err = errors.New("overlong number in the message log")
 	default:
@@ -228,7 +228,7 @@ func (r *reader) bytes(most uint64) []byte {
 	case r.err != nil:
 		return nil
 	case n > uint64(len(r.b)):
-		r.err = ErrCut
+		r.err = ErrTruncated
 		return nil
 	}
 	b := r.b[:n:n]

@@ -82,8 +82,8 @@ func TestTruncatedRecordIsAnError(t *testing.T) {
 	b := encodedLog()
 	_, rest, _ := ReadRecord(b, 1)
 	for n := range len(b) - len(rest) {
-		if _, _, err := ReadRecord(b[:n], 1); !errors.Is(err, ErrCut) {
-			t.Errorf("%d bytes: %v, want ErrCut", n, err)
+		if _, _, err := ReadRecord(b[:n], 1); !errors.Is(err, ErrTruncated) {
+			t.Errorf("%d bytes: %v, want ErrTruncated", n, err)
 		}
 	}
 }

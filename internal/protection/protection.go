@@ -50,8 +50,8 @@ type Output struct {
 	// Diverged contains this process's statements about messages that not all replicas of its rank have
 	// produced alike, or that were changed in transit.
 	Diverged []Divergence
-	// Recalls contains the requests of new replicas of the rank for pieces of this process's message log.
-	Recalls []Recall
+	// LogRequests contains the requests of new replicas of the rank for pieces of this process's message log.
+	LogRequests []LogRequest
 	// State continues the program's state in the checkpoint from which this new process resumes: the
 	// bytes after those of the last Output.
 	State []byte
@@ -68,9 +68,9 @@ type UpToDate struct {
 	Term  uint64 `json:"term"`  // epoch in which the master became master
 }
 
-// A Recall requests a process's message log from a position on: To already has that many bytes of its
+// A LogRequest requests a process's message log from a position on: To already has that many bytes of its
 // records.
-type Recall struct {
+type LogRequest struct {
 	To       view.Process
 	Position uint64
 }

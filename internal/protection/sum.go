@@ -66,9 +66,9 @@ func compareSums(a, b Sum) int {
 // SortSums sorts sums by Context and Dest.
 func SortSums(sums []Sum) { slices.SortFunc(sums, compareSums) }
 
-// Unlike returns the first elements in which a and b differ. If one of them has no such element, it is
+// FirstDifference returns the first elements in which a and b differ. If one of them has no such element, it is
 // returned with Count 0. ok is false if a and b are equal.
-func Unlike(a, b []Sum) (x, y Sum, ok bool) {
+func FirstDifference(a, b []Sum) (x, y Sum, ok bool) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
 		case len(b) == 0 || len(a) > 0 && compareSums(a[0], b[0]) < 0:

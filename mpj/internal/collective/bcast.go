@@ -1,6 +1,6 @@
 package collective
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 
 // bcast is Bcast within another operation.
 func bcast(t *Team, b []byte, root int) error {
@@ -31,9 +31,9 @@ func binomialBcast(t *Team, b []byte, root int) error {
 func bcastWhole(t *Team, b []byte, root int) ([]byte, error) {
 	tree := treeOf(t, root)
 	if parent, ok := tree.parent(); ok {
-		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), words.AnyTag)
+		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), engineapi.AnyTag)
 		if err != nil {
-			return nil, t.heard(err)
+			return nil, t.cause(err)
 		}
 		if err := t.sameCall(s, parent); err != nil {
 			return nil, err

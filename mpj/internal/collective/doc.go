@@ -3,7 +3,7 @@
 //
 //	mpj.Allreduce[T]      checks arguments, views slices as bytes
 //	      |
-//	Team.Allreduce        carries out the call, or tells the others that it fails (spoil.go)
+//	Team.Allreduce        carries out the call, or tells the others that it fails (failure.go)
 //	      |
 //	allreduce             chooses the algorithm for this size and n (choice.go, table.go)
 //	      |
@@ -40,5 +40,5 @@
 // # Failures
 //
 // A call that fails at one rank, usually because ranks passed different lengths, also fails at the
-// ranks that wait for it; see spoil.go. The context is then unusable.
+// ranks that wait for it; see failure.go. The context is then unusable.
 package collective

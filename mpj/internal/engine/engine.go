@@ -118,7 +118,7 @@ type Engine struct {
 	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
 
-	postponed      []protection.Envelope // Recall requests held back until the program has received more
+	postponed      []protection.Envelope // LogRequest frames held back until the program has received more
 	unmatchedBytes int                   // unmatched bytes at the last tick
 
 	replayed, replayedBytes uint64 // messages of the rank's log replayed to this process
@@ -261,7 +261,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.stepDown()
 	}
 	for _, envelope := range out.Send {
-		if envelope.Frame.Kind == frame.Recall && e.hasEnough() {
+		if envelope.Frame.Kind == frame.LogRequest && e.hasEnough() {
 			e.postponed = append(e.postponed, envelope)
 			continue
 		}
@@ -274,8 +274,8 @@ func (e *Engine) apply(out protection.Output) {
 	for _, d := range out.Diverged {
 		e.tellDiverged(d)
 	}
-	for _, r := range out.Recalls {
-		e.recall(r)
+	for _, r := range out.LogRequests {
+		e.sendLogPiece(r)
 	}
 	if out.UpToDate != (protection.UpToDate{}) && e.upToDate != nil {
 		e.running.Go(func() { e.upToDate(out.UpToDate) }) // until the call returns

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A rank that has finalized sends nothing more. Its Flush has waited until its messages were here
@@ -82,7 +82,7 @@ func (e *Engine) allUnmatchable(rs []*Request) bool {
 func (e *Engine) failUnmatchable(r *Request) (failed bool) {
 	if failed = e.unmatchable(r); failed {
 		e.mailbox(r.context).remove(r)
-		r.err = &words.FinalizedError{Rank: r.source}
+		r.err = &engineapi.FinalizedError{Rank: r.source}
 		r.done = true
 	}
 	return failed

@@ -4,7 +4,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // newFlows returns the flows of an engine with a protocol. If this process joins a running job, no
@@ -186,7 +186,7 @@ func (e *Engine) endFlows() {
 // reason of a failure, because Finalize reports it.
 func (e *Engine) dropUnreceived(m *message) {
 	e.takeUnreceived(*m)
-	if m.Tag == words.ReasonTag && len(m.Payload) <= words.ReasonMost {
+	if m.Tag == engineapi.ReasonTag && len(m.Payload) <= engineapi.ReasonMost {
 		return
 	}
 	m.announced, m.full, m.Payload = true, len(m.Payload), nil

@@ -30,7 +30,7 @@ type inlet struct {
 // change of the channel.
 type inflow struct {
 	seq       uint64              // number of the last frame that has arrived
-	heard     uint64              // number of frames received by Hear
+	uncounted uint64              // number of frames received by RecvUncounted
 	unacked   int                 // bytes since the last acknowledgement, with headers
 	frames    int                 // frames since the last acknowledgement
 	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32

@@ -56,8 +56,8 @@ func (e *Engine) logReceived(out protection.Output) {
 	}
 }
 
-// recall sends a piece of the log to a replica that asks for it.
-func (e *Engine) recall(r protection.Recall) {
+// sendLogPiece sends a piece of the log to a replica that asks for it.
+func (e *Engine) sendLogPiece(r protection.LogRequest) {
 	e.running.Go(func() { // until the piece is read
 		var piece []byte
 		var last bool

@@ -41,7 +41,7 @@ type outlet struct {
 	credit    int            // bytes that may still be sent eagerly
 	granted   uint32         // bytes that the receiver has consumed so far, by its own count
 	announced map[uint64]*Request
-	told      uint64 // number of frames sent by Tell
+	uncounted uint64 // number of frames sent by SendUncounted
 
 	opened time.Time     // time when a channel was last opened
 	wait   time.Duration // delay before the next attempt

@@ -3,7 +3,7 @@ package engine
 import (
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // Probe waits for a message that a receive from source with tag would take, and describes it. With
@@ -30,7 +30,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 			return there || e.over(source)
 		})
 		if err == nil && !there {
-			err = &words.FinalizedError{Rank: source}
+			err = &engineapi.FinalizedError{Rank: source}
 		}
 		return found, err
 	}

@@ -25,11 +25,11 @@ func (e *Engine) Waiting() Waiting {
 		w.Calls, w.Known = append(w.Calls, calls...), w.Known && ok
 	}
 	for rank := range e.view.N {
-		if o := e.outlets[rank]; o != nil && o.seq > o.told {
-			w.Sent[rank] = o.seq - o.told
+		if o := e.outlets[rank]; o != nil && o.seq > o.uncounted {
+			w.Sent[rank] = o.seq - o.uncounted
 		}
-		if in := e.inlets[rank]; in != nil && in.link != nil && in.link.seq > in.link.heard {
-			w.Received[rank] = in.link.seq - in.link.heard
+		if in := e.inlets[rank]; in != nil && in.link != nil && in.link.seq > in.link.uncounted {
+			w.Received[rank] = in.link.seq - in.link.uncounted
 		}
 	}
 	return w
@@ -88,28 +88,28 @@ func (b *mailbox) firstUnexpected() []Status {
 	return all
 }
 
-// Tell sends payload at once, regardless of credit, as one frame that Waiting does not count. The
+// SendUncounted sends payload at once, regardless of credit, as one frame that Waiting does not count. The
 // caller bounds the number of such frames in transit.
-func (e *Engine) Tell(context uint32, dest int, payload []byte) error {
+func (e *Engine) SendUncounted(context uint32, dest int, payload []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.sendable(dest, payload); err != nil {
 		return err
 	}
 	o := e.outlet(view.Process{Rank: dest})
-	o.told++
+	o.uncounted++
 	e.sendEagerly(o, context, 0, payload)
 	return nil
 }
 
-// Hear receives a payload that another rank has sent with Tell.
-func (e *Engine) Hear(context uint32, source int) ([]byte, error) {
+// RecvUncounted receives a payload that another rank has sent with SendUncounted.
+func (e *Engine) RecvUncounted(context uint32, source int) ([]byte, error) {
 	b, _, err := e.RecvWhole(context, source, 0)
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.inlets[source].link.heard++
+	e.inlets[source].link.uncounted++
 	return b, nil
 }

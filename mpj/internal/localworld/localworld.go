@@ -209,7 +209,7 @@ func (w *World) Compare(p view.Process, sums []protection.Sum) {
 		w.sums[p.Rank] = sums
 	}
 	w.mu.Unlock()
-	if x, y, unlike := protection.Unlike(sums, first); ok && unlike {
+	if x, y, unlike := protection.FirstDifference(sums, first); ok && unlike {
 		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: it sent %v, another replica sent %v", p.Replica, p.Rank, x, y))
 	}
 }

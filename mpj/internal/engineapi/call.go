@@ -1,4 +1,4 @@
-package words
+package engineapi
 
 // A CallKind is the kind of event that a call waits for.
 type CallKind uint8
@@ -30,6 +30,6 @@ type Waiting struct {
 	// is about to end one.
 	Known bool
 	// Sent and Received count the frames exchanged with each other rank. They exclude frames of
-	// Tell, frames received with Hear, and acknowledgements.
+	// SendUncounted, frames received with RecvUncounted, and acknowledgements.
 	Sent, Received map[int]uint64
 }
