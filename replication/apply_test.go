@@ -8,7 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// apply returns the state after an event, nil if nothing changes, or the promise that the event breaks.
+// apply returns the state after an event, or nil if the event changes nothing. The error names the promise that
+// the event breaks.
 func (w *jobStates) apply(st state, ev event) (state, error) {
 	after := slices.Clone(st)
 	t, id := w.faultsOf(st), w.ids[ev.p]
@@ -64,7 +65,7 @@ func (w *jobStates) apply(st state, ev event) (state, error) {
 	return after, err
 }
 
-// lose loses some of the channel that ev concerns, or reports a loss to its sender.
+// lose loses some frames on the channel of ev, or reports their loss to the sender.
 func (w *jobStates) lose(st state, t *faults, ev event) error {
 	way, bit := w.way(ev.p, int(ev.from)), uint64(1)<<(ev.p*len(w.ids)+int(ev.from))
 	switch ev.kind {
@@ -108,7 +109,7 @@ func (w *jobStates) heal(st state) error {
 	return nil
 }
 
-// let applies an incident to process i, and carries out its effects.
+// let applies an incident to process i, and carries out the effects.
 func (w *jobStates) let(st state, i int, in incident) error {
 	e := w.happen(st[atProcesses+i], in)
 	if e.err != nil {
@@ -163,13 +164,13 @@ func (w *jobStates) dropOutdated(st state) {
 	}))
 }
 
-// settle normalizes what no longer makes a difference: the states of processes that take no step, and the
-// frames that are in transit to them. A process that knows that it is out of the view is equivalent to
-// one that has ended.
+// settle normalizes the parts of a state that no longer matter: the states of processes that take no further step,
+// and the frames that are in transit to them. A process that knows that it is out of the view is equivalent to one
+// that has ended.
 func (w *jobStates) settle(st state, t *faults) {
 	for j := range w.ids {
 		if l := w.local(st, j); l.cut {
-			t.crashed |= 1 << j // it gives up
+			t.crashed |= 1 << j // the process gives up
 		} else if !l.active {
 			t.exited |= 1 << j
 		}
@@ -228,8 +229,8 @@ func (w *jobStates) judge(st state) error {
 	return nil
 }
 
-// checkKnown checks R4 for a process that knows all that its rank knows: it has every outcome that any
-// program of the rank has seen.
+// checkKnown checks R4 for a process that is as well informed as its rank: it has every outcome that any program
+// of the rank has seen.
 func (w *jobStates) checkKnown(st state, rank int, l *local) error {
 	seen := len(w.seen.all[st[atSeen]][rank])
 	for _, o := range w.scripts[rank] {
@@ -250,7 +251,7 @@ func (w *jobStates) checkKnown(st state, rank int, l *local) error {
 // checkKept checks the first half of R3: p keeps what q lacks.
 func checkKept(p, q view.Process, sender, receiver *local) error {
 	if !receiver.logComplete {
-		return nil // it still gets the message log
+		return nil // q will get the messages from the message log
 	}
 	for _, context := range []uint32{named, wild} {
 		out := sender.flows[stream{context, q.Rank}]

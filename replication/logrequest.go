@@ -28,9 +28,9 @@ func (r *logRequests) receive(q view.Process, position uint64) {
 	r.answer(q)
 }
 
-// answer answers q once this process decides. The first piece also waits until q has all outcomes that
-// this process holds. Only then q has all outcomes that may have been seen and are not in this process's
-// log.
+// answer answers q once this process decides. The first piece also waits until q has all outcomes that this
+// process holds. Only then does q have all outcomes that a program may have seen and that are not in this
+// process's log.
 func (r *logRequests) answer(q view.Process) {
 	c := r.pending[q.Replica]
 	if c == nil || c.answered || !r.agreement.leads() {

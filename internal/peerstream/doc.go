@@ -1,5 +1,5 @@
-// Package peerstream sends messages to another peer on one libp2p stream that stays open. It is for
-// protocols that send small messages all the time and tolerate their loss: heartbeats and Raft.
+// Package peerstream sends messages to another peer on one libp2p stream that stays open. It is for protocols that
+// continuously send small messages and tolerate the loss of some: heartbeats and Raft.
 //
 //	Put -> queue -> Run -> stream: Hello, message, message, ...
 //	                  |

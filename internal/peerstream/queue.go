@@ -7,8 +7,8 @@ import (
 
 // A queue holds the messages that wait for one peer.
 type queue[M any] struct {
-	supersedes func(m, older M) bool // nil: never
-	limit      int                   // 0: none
+	supersedes func(m, older M) bool // may be nil
+	limit      int                   // zero means no limit
 	ready      chan struct{}         // holds an element if there may be messages
 
 	mu       sync.Mutex

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
-// dialTimeout bounds the opening of a connection and a stream. On a wide network this may take several
-// heartbeat periods; only messages to this peer wait.
+// dialTimeout bounds the opening of a connection and a stream. On a wide-area network this may take several
+// heartbeat periods; only messages to this peer are delayed.
 const dialTimeout = 5 * time.Second
 
 // Config describes the messages from this host to one peer.
@@ -33,10 +33,10 @@ type Config[M any] struct {
 	// depend on the earlier messages on the same stream.
 	NewEncoder func() func(M) proto.Message
 
-	// Supersedes reports whether a message makes an older one needless, which is still in the queue. The
-	// newer message then takes the older one's place. It may be nil.
+	// Supersedes, if not nil, reports whether a message makes an older message in the queue unnecessary. The newer
+	// message then takes the place of the older one.
 	Supersedes func(m, older M) bool
-	// MaxQueued bounds the messages in the queue; further ones are dropped. If it is 0, Supersedes must
+	// MaxQueued bounds the messages in the queue; further messages are dropped. If MaxQueued is 0, Supersedes must
 	// bound the queue.
 	MaxQueued int
 }
@@ -47,7 +47,7 @@ type Writer[M any] struct {
 	queue  queue[M]
 
 	// Used only by Run.
-	stream network.Stream // nil if there is none
+	stream network.Stream // the open stream, or nil
 	encode func(M) proto.Message
 	stop   func() bool // unregisters the stream's reset on the end of the context
 }
@@ -76,7 +76,7 @@ func (w *Writer[M]) Run(ctx context.Context) {
 	}
 }
 
-// send writes m on the open stream or, if that has ended, on a new one.
+// send writes m on the open stream or, if that stream has ended, on a new one.
 func (w *Writer[M]) send(ctx context.Context, m M) error {
 	if w.stream != nil && w.write(w.encode(m)) == nil {
 		return nil
@@ -94,7 +94,7 @@ func (w *Writer[M]) send(ctx context.Context, m M) error {
 }
 
 func (w *Writer[M]) open(ctx context.Context) error {
-	redial.Allow(w.config.Host, w.config.To) // needs no backoff: the Writer dials at most once at a time
+	redial.Allow(w.config.Host, w.config.To) // backoff is unnecessary, because the Writer makes one dial at a time
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	dialCtx = network.WithAllowLimitedConn(dialCtx, "small messages")

@@ -31,7 +31,7 @@ func newHost(t *testing.T) *loopback.Host {
 	return l
 }
 
-// newWriter returns a Writer to h itself. It sends each number as the difference to the one before it on the
+// newWriter returns a Writer to h itself. It sends each number as the difference from the previous number on the
 // same stream.
 func newWriter(h *loopback.Host) *Writer[uint64] {
 	return NewWriter(Config[uint64]{
@@ -58,8 +58,8 @@ func startWriter(t *testing.T, h *loopback.Host) *Writer[uint64] {
 	return w
 }
 
-// readAll returns the numbers that arrive on streams, as they arrive. It resets a stream after limit
-// numbers, and reports that on ended.
+// readAll sends the numbers that arrive on streams to arrived. It resets a stream after limit numbers, and then
+// sends to ended.
 func readAll(h *loopback.Host, limit int) (arrived <-chan uint64, ended <-chan uint64) {
 	numbers, ends := make(chan uint64, 100), make(chan uint64, 100)
 	h.SetStreamHandler(testProtocol, func(s network.Stream) {

@@ -26,7 +26,7 @@ import (
 //	'r' | context | rank | seq                        received
 //	'n' | context | 0 | index                         points
 //	'k', 'K' | context | dest | tag | seq | length | payload     sent, and still kept
-//	'h', 'H' | context | source | the same                       arrived, not received yet
+//	'h', 'H' | context | source | the same                       arrived, but not received yet
 //	'x' | length | bytes                              data of the creator of the checkpoint
 //	'e'                                               end of the checkpoint
 //	'm', 's', 'o' ...
@@ -66,8 +66,8 @@ func AppendMessage(b []byte, m *Message) []byte {
 	return appendMessage(b, RecordMessage, m)
 }
 
-// appendMessage appends the record of a message of the given kind, without its payload. Kept messages
-// contain their destination in place of their source.
+// appendMessage appends the record of a message of the given kind, without its payload. The record of a kept
+// message contains the destination in place of the source.
 func appendMessage(b []byte, kind RecordKind, m *Message) []byte {
 	rank := m.Source
 	if kind == RecordKept {
@@ -108,7 +108,7 @@ func AppendOutcome(b []byte, d *Determinant) []byte {
 // A Record is one event of a message log, or a piece of a checkpoint.
 type Record struct {
 	Kind    RecordKind
-	Message *Message    // for RecordMessage, RecordKept, RecordUnreceived; from or to the rank of the log
+	Message *Message    // for RecordMessage, RecordKept, RecordUnreceived; to the rank of the log or, if kept, from it
 	Outcome Determinant // for RecordOutcome
 	At      Position    // for RecordSent, RecordReceived, RecordPoints
 	Length  uint64      // for RecordState: number of bytes that follow, which are not records
@@ -152,7 +152,7 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 	return rec, r.b, r.err
 }
 
-// A reader decodes values until one is invalid or incomplete.
+// A reader decodes values until a value is invalid or incomplete.
 type reader struct {
 	b   []byte
 	err error

@@ -88,8 +88,8 @@ func TestTruncatedRecordIsAnError(t *testing.T) {
 	}
 }
 
-// FuzzReadRecord checks that arbitrary bytes of another process are harmless, and that a decoded record
-// is unchanged when it is encoded and decoded again.
+// FuzzReadRecord checks that arbitrary bytes from another process are harmless, and that a decoded record stays
+// the same when it is encoded and decoded again.
 func FuzzReadRecord(f *testing.F) {
 	f.Add(encodedLog())
 	f.Add([]byte("m\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))

@@ -10,17 +10,17 @@ type Checkpointed uint8
 
 // The states.
 const (
-	NoCheckpoint Checkpointed = iota // there is none, or the process has resumed from it
-	Arriving                         // it is arriving, or it is unknown whether there is one
-	Arrived                          // all of it has arrived, and Resume may be called
+	NoCheckpoint Checkpointed = iota // no checkpoint exists, or the process has resumed from it
+	Arriving                         // the checkpoint is arriving, or it is unknown whether one exists
+	Arrived                          // the complete checkpoint has arrived, and Resume may be called
 )
 
-// A Position is the progress of a rank in one context: of its messages to or from another rank or, with
-// Rank 0, of its points.
+// A Position is the progress of a rank in one context: the number of its last message to or from another rank or,
+// with Rank 0, of its last point.
 type Position struct {
 	Context uint32
 	Rank    int
-	Seq     uint64 // number of the last one
+	Seq     uint64 // number of the last message or point
 }
 
 // A Snapshot is the state, besides the program's, that a process needs to resume from a checkpoint of its
@@ -29,11 +29,11 @@ type Snapshot struct {
 	Sent       []Position // last messages that are not in Kept
 	Received   []Position
 	Points     []Position
-	Kept       []Message // messages that some process may lack, in program order
+	Kept       []Message // messages that a process may lack, in program order
 	Unreceived []Message // messages that the program has not received, in order per stream
 	Own        []byte    // data of the creator of the checkpoint
 
-	size int // size of what has been added
+	size int // size of all added records
 }
 
 // maxSnapshot bounds the bytes of a snapshot, including snapshotCost for each record.
@@ -75,7 +75,7 @@ func (s *Snapshot) Size() int {
 	return n
 }
 
-// Add adds one record of those that AppendSnapshot has written.
+// Add adds one record that AppendSnapshot has written.
 func (s *Snapshot) Add(r Record) error {
 	switch r.Kind {
 	case RecordSent:

@@ -15,11 +15,11 @@ func TestFirstDifference(t *testing.T) {
 		x, y   Sum
 		unlike bool
 	}{
-		{"nothing", nil, nil, Sum{}, Sum{}, false},
-		{"the same", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2)}, Sum{}, Sum{}, false},
-		{"another count", []Sum{s(1, 0, 2), s(2, 0, 1)}, []Sum{s(1, 0, 2), s(2, 0, 3)}, s(2, 0, 1), s(2, 0, 3), true},
-		{"one has no such messages", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2), s(1, 1, 5)}, s(1, 1, 0), s(1, 1, 5), true},
-		{"the other has none", []Sum{s(1, 0, 2), s(3, 0, 1)}, []Sum{s(3, 0, 1)}, s(1, 0, 2), s(1, 0, 0), true},
+		{"both empty", nil, nil, Sum{}, Sum{}, false},
+		{"equal", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2)}, Sum{}, Sum{}, false},
+		{"different counts", []Sum{s(1, 0, 2), s(2, 0, 1)}, []Sum{s(1, 0, 2), s(2, 0, 3)}, s(2, 0, 1), s(2, 0, 3), true},
+		{"missing from the first", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2), s(1, 1, 5)}, s(1, 1, 0), s(1, 1, 5), true},
+		{"missing from the second", []Sum{s(1, 0, 2), s(3, 0, 1)}, []Sum{s(3, 0, 1)}, s(1, 0, 2), s(1, 0, 0), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

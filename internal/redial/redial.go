@@ -6,7 +6,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 )
 
-// Allow clears the backoff, so that h really attempts the next dial to a peer.
+// Allow clears the backoff, so that h attempts the next dial to a peer.
 func Allow(h host.Host, id p2ppeer.ID) {
 	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
 		s.Backoff().Clear(id)

@@ -9,11 +9,11 @@ import (
 	"unsafe"
 )
 
-// StartResumeTimers starts timers that resume this process with SIGCONT whenever it is stopped, until it ends. Each
-// timer fires again when its signal has been taken. A stop discards pending SIGCONT signals, and their
-// timers do not fire again, so there are many timers.
+// StartResumeTimers starts timers that resume this process with SIGCONT whenever it is stopped, until it ends. A
+// timer fires again only after its signal was delivered. A stop discards pending SIGCONT signals, whose timers
+// then do not fire again, so there are many timers.
 func StartResumeTimers() error {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGCONT) // otherwise the signals would not be taken
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGCONT) // otherwise the process would ignore the signals
 	var timers [64]timer
 	for i := range timers {
 		timers[i].event.signal = int32(syscall.SIGCONT)
@@ -47,9 +47,9 @@ func StartResumers(n int) error {
 	return nil
 }
 
-// StartRenamer starts a process that appends more to a file and renames it, back and forth between the names from
-// and to. It does so the given number of times or until it is killed. In fact each step runs in a new
-// process, which sets timers to resume itself, forks the next one, and ends.
+// StartRenamer starts a process that appends more to a file and renames the file, back and forth between the names
+// from and to, the given number of times or until it is killed. Each step runs in a new process, which sets timers
+// that resume it, forks the next process, and ends.
 func StartRenamer(from, to string, more []byte, times int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -83,7 +83,8 @@ type renamer struct {
 	timers   [4]timer
 }
 
-// run makes only raw system calls and changes only its stack, because a forked child has a single thread.
+// run makes only raw system calls and changes only its stack, because the Go runtime does not work in a forked
+// child, which has a single thread.
 //
 //go:norace
 func (r renamer) run() {
