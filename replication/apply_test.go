@@ -43,7 +43,7 @@ func (w *jobStates) apply(st state, ev event) (state, error) {
 		v, _ := w.current(st).SetAside(id, w.current(st).AsideChanged(id))
 		w.installView(after, v)
 	case returns:
-		v, _ := w.current(st).Return(id, ev.word.Since, ev.word.Term)
+		v, _ := w.current(st).Return(id, ev.statement.Since, ev.statement.Term)
 		w.installView(after, v)
 	case partitions:
 		t.partitions--
@@ -120,7 +120,7 @@ func (w *jobStates) let(st state, i int, in incident) error {
 		st[w.way(i, p.to)] = w.push(st[w.way(i, p.to)], p.frame)
 	}
 	if e.upToDate != (protection.UpToDate{}) {
-		st[atWords] = w.word(append(slices.Clone(w.words.all[st[atWords]]), word{i, e.upToDate}))
+		st[atWords] = w.statement(append(slices.Clone(w.statements.all[st[atWords]]), statement{i, e.upToDate}))
 	}
 	for _, s := range e.observed {
 		var err error
@@ -158,7 +158,7 @@ func (w *jobStates) installView(st state, v view.View) {
 // dropOutdated drops outdated statements, which can never become true again.
 func (w *jobStates) dropOutdated(st state) {
 	v := w.current(st)
-	st[atWords] = w.word(slices.DeleteFunc(slices.Clone(w.words.all[st[atWords]]), func(said word) bool {
+	st[atWords] = w.statement(slices.DeleteFunc(slices.Clone(w.statements.all[st[atWords]]), func(said statement) bool {
 		_, changes := v.Return(w.ids[said.of], said.Since, said.Term)
 		return !changes
 	}))

@@ -13,7 +13,7 @@ type event struct {
 	kind eventKind
 	p    int // process or, for tear and mend, channel
 	incident
-	word protection.UpToDate // statement of returns
+	statement protection.UpToDate // statement of returns
 }
 
 type eventKind uint8
@@ -42,8 +42,8 @@ func (w *jobStates) eventsOf(st state) []event {
 	if w.loses && w.lost(v) {
 		return nil
 	}
-	for _, said := range w.words.all[st[atWords]] {
-		evs = append(evs, event{kind: returns, p: said.of, word: said.UpToDate})
+	for _, said := range w.statements.all[st[atWords]] {
+		evs = append(evs, event{kind: returns, p: said.of, statement: said.UpToDate})
 	}
 	for i, id := range w.ids {
 		if t.stopped(i) {
@@ -217,7 +217,7 @@ func (w *jobStates) describe(ev event) string {
 	case setsAside:
 		return fmt.Sprintf("the view sets %v aside", p)
 	case returns:
-		return fmt.Sprintf("the view lets %v count again, as stated in %+v", p, ev.word)
+		return fmt.Sprintf("the view lets %v count again, as stated in %+v", p, ev.statement)
 	case joins:
 		return fmt.Sprintf("the view lets %v join its rank", p)
 	case partitions:

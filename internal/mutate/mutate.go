@@ -54,6 +54,6 @@ func ExpectFound(t *testing.T, overlay, scenario string, rest ...string) {
 	args := []string{"test", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-overlay", overlay, "-run", only}
 	out, err := exec.CommandContext(t.Context(), "go", append(args, rest...)...).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "--- FAIL: TestEveryInterleaving/") {
-		t.Errorf("not found: %v\n%s", err, out)
+		t.Errorf("the exploration did not find the fault: %v\n%s", err, out)
 	}
 }
