@@ -17,28 +17,28 @@ import (
 //	rank 0 --- 8 bytes ---> rank 2, which expects 16: it fails
 //	                          |-- notice, reason --> 0, 1, 3
 //	rank 3 waits for rank 2 <-'   and fails with the reason of rank 2
-//
 // The failed rank sends two messages to every rank, in the context of the collective. A rank that
-// receives from it next gets them instead of the expected message, fails likewise, and in turn
-// tells every rank. A rank that has all it needs completes, and learns of the failure in a later
-// collective. Messages to a failed rank are discarded, so no sender waits for it.
+// receives from the failed rank next gets them instead of the expected message, also fails, and in
+// turn notifies every rank. A rank that needs no more messages completes the collective, and fails
+// in a later collective. Messages to a failed rank are discarded, so no sender waits for it.
 //
 // Ranks that choose different algorithms, because they have different lengths, may wait in a cycle
 // that does not contain the failed rank. The engine therefore ends every wait in the context when a
 // failure notice arrives, from any rank. With replicas it does not, because the result would depend
-// on timing. A cycle in which no rank has failed, because none has received a wrong message,
-// remains in any case. P2PMPI_CHECK compares lengths before any rank can wait.
+// on timing. A cycle in which no rank has received a wrong message, so that no rank has failed, is
+// not resolved. P2PMPI_CHECK compares lengths before any rank can wait.
 //
 // From then on, the context is unusable at that rank: later collectives in it fail at once with the
 // same reason.
 
-// Tags of these messages. No call has them.
+// Tags of these messages, which no call uses.
 const (
 	noticeTag = engineapi.NoticeTag // empty, so that it fits every buffer; the reason follows
 	reasonTag = engineapi.ReasonTag
 )
 
-// A FailedError reports that a collective has failed at another rank, or earlier.
+// A FailedError reports that a collective has failed at another rank, or that an earlier collective
+// has failed.
 type FailedError struct {
 	Rank  int  // rank that failed first
 	Call  Call // call that failed at that rank
@@ -55,9 +55,9 @@ func (e *FailedError) Unwrap() error { return e.Cause }
 
 // A Failures records failures in the contexts of a communicator. Several goroutines may use it.
 type Failures struct {
-	any  atomic.Bool
-	mu   sync.Mutex
-	what map[uint32]*FailedError // by context
+	any       atomic.Bool
+	mu        sync.Mutex
+	byContext map[uint32]*FailedError
 }
 
 func (s *Failures) note(context uint32, e *FailedError) {
@@ -66,10 +66,10 @@ func (s *Failures) note(context uint32, e *FailedError) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.what == nil {
-		s.what = make(map[uint32]*FailedError)
+	if s.byContext == nil {
+		s.byContext = make(map[uint32]*FailedError)
 	}
-	s.what[context] = e
+	s.byContext[context] = e
 	s.any.Store(true)
 }
 
@@ -77,14 +77,15 @@ func (s *Failures) note(context uint32, e *FailedError) {
 func (s *Failures) in(context uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.what[context]; e != nil {
+	if e := s.byContext[context]; e != nil {
 		return e
 	}
 	return nil
 }
 
-// carryOut carries out a call, and tells the others if it fails here. It fails at once if an earlier
-// call in the same context has failed; the others have then been told already.
+// carryOut carries out a call. If the call fails at this rank, carryOut notifies the others. It
+// fails at once if an earlier call in the same context has failed, of which the others have already
+// been notified.
 func (t *Team) carryOut(call Call, algorithm func() error) error {
 	t.call = call
 	if t.Failures != nil && t.Failures.any.Load() {
@@ -99,15 +100,15 @@ func (t *Team) carryOut(call Call, algorithm func() error) error {
 	return err
 }
 
-// announce tells all other members that the call has failed at this rank. It ignores errors of
-// sending: the receiver has failed itself, or the engine has stopped.
+// announce notifies all other members that the call has failed at this rank. It ignores errors of
+// sends, because the receiver has also failed or the engine has stopped.
 func (t *Team) announce(err error) {
 	var s *FailedError
 	if !errors.As(err, &s) {
 		s = &FailedError{Rank: t.name(t.Rank), Call: t.call, Cause: err}
 	}
 	reason := s.encode()
-	for k := 1; k < t.Size; k++ { // the engine completes these requests; they need no wait
+	for k := 1; k < t.Size; k++ { // the engine completes these requests without a wait
 		dest := t.world(t.up(k))
 		if _, err := t.Engine.Isend(t.Context, dest, noticeTag, nil, engineapi.Standard); err == nil {
 			t.Engine.Isend(t.Context, dest, reasonTag, reason, engineapi.Standard)
@@ -130,8 +131,8 @@ func (t *Team) cause(err error) error {
 	return t.reason(s.Source)
 }
 
-// PendingReason returns the reason of a failure at a world rank whose notice has arrived but was
-// not received.
+// PendingReason returns the reason of a failure at a world rank, whose notice has arrived but has
+// not been received.
 func PendingReason(e *engine.Engine, context uint32, world int) error {
 	if _, err := e.Recv(context, world, noticeTag, nil); err != nil {
 		return err
@@ -184,7 +185,7 @@ func (e *FailedError) encode() []byte {
 
 var errReason = errors.New("malformed reason")
 
-// decodeFailed decodes a message made by encode.
+// decodeFailed decodes the output of encode.
 func decodeFailed(b []byte) (*FailedError, error) {
 	if len(b) == 0 {
 		return nil, errReason
@@ -216,7 +217,7 @@ func decodeFailed(b []byte) (*FailedError, error) {
 	return e, nil
 }
 
-// A Role tells what part of a failure notice a message is.
+// A Role states which part of a failure notice a message is.
 type Role int
 
 // The messages of a failure; all other messages are Nothing.

@@ -17,7 +17,7 @@ func reasons() []*FailedError {
 	}
 }
 
-func TestReasonsArriveAsTheyWere(t *testing.T) {
+func TestReasonsRoundTrip(t *testing.T) {
 	for _, e := range reasons() {
 		got, err := decodeFailed(e.encode())
 		if err != nil || !reflect.DeepEqual(got.Error(), e.Error()) || reflect.TypeOf(got.Cause) != reflect.TypeOf(e.Cause) {
@@ -30,7 +30,7 @@ func TestReasonsArriveAsTheyWere(t *testing.T) {
 	}
 }
 
-// FuzzDecodeFailed checks that data that decodes also encodes to an equivalent message.
+// FuzzDecodeFailed checks that a decoded message encodes to an equivalent message.
 func FuzzDecodeFailed(f *testing.F) {
 	for _, e := range reasons() {
 		f.Add(e.encode())

@@ -148,8 +148,8 @@ type Engine struct {
 	time        float64 // last outcome of Wtime
 }
 
-// New returns the engine of a process. The engine stops, and all calls fail, when ctx ends. The
-// caller must call Close in any case.
+// New returns the engine of a process. When ctx ends, the engine stops and all calls fail. The
+// caller must always call Close.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
 		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, log: c.Log, logDropped: c.LogDropped,

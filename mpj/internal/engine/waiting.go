@@ -2,8 +2,8 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// The functions here let a deadlock detector inspect an engine without a protocol. They cost the
-// engine only a few notes about its sleepers.
+// The functions here let a deadlock detector inspect an engine without a protocol. They only require
+// the engine to record a few facts about its sleeping goroutines.
 
 // Waiting returns the calls in which the program's goroutines wait. It is for engines without a
 // protocol.
@@ -35,8 +35,8 @@ func (e *Engine) Waiting() Waiting {
 	return w
 }
 
-// calls returns the calls that one sleeper waits in. It returns false if they are not known or one
-// of them is done.
+// calls returns the calls in which one goroutine waits. It returns false if they are not known or
+// one of them is done.
 func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 	requests := w.requests
 	if w.request != nil {
@@ -61,7 +61,8 @@ func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 	return calls, len(calls) > 0 && !w.woken.Load()
 }
 
-// call returns what r waits for, or the zero Call when r is done or will be done.
+// call describes the event that r waits for. It returns the zero Call when r is done or will be
+// done.
 func (r *Request) call() Call {
 	c := Call{Context: r.context, Peer: r.source, Tag: r.tag}
 	switch {
