@@ -279,8 +279,8 @@ func (w *World) change(p view.Process, s view.State) {
 	w.advance(func(v view.View) (view.View, bool) { return v.With(p, s) })
 }
 
-// advance makes the next view and passes it to all engines. Views may overtake each other; engines
-// drop the older one.
+// advance makes the next view and passes it to all engines. A view may overtake an older view, which
+// engines then drop.
 func (w *World) advance(to func(view.View) (view.View, bool)) {
 	w.mu.Lock()
 	next, changed := to(w.view)
