@@ -11,7 +11,7 @@ import (
 // reportedMost bounds the number of ranks that a report describes.
 const reportedMost = 32
 
-// reportOf describes which ranks are stuck and what they wait for.
+// reportOf describes the deadlocked ranks and the calls in which they wait.
 func reportOf(stuck []bool, states []deadlock.State) string {
 	var lines []string
 	n := 0
@@ -36,7 +36,7 @@ func reportOf(stuck []bool, states []deadlock.State) string {
 	return verdict(stuck, states) + "\n  " + strings.Join(lines, "\n  ")
 }
 
-// verdict names the stuck ranks.
+// verdict names the deadlocked ranks.
 func verdict(stuck []bool, states []deadlock.State) string {
 	var names []string
 	others := false
@@ -57,7 +57,7 @@ func verdict(stuck []bool, states []deadlock.State) string {
 }
 
 // describe returns a description of a call of this process, and the world ranks that may complete
-// it. There are none if only this process may.
+// the call. The list is empty if only this process may complete it.
 func (w *World) describe(call engineapi.Call) (text string, ranks []int) {
 	c := w.identities.of(call.Context >> 8)
 	if c == nil {

@@ -33,7 +33,7 @@ const (
 	ErrTag       Class = "invalid tag"
 	ErrTruncate  Class = "message longer than the receive buffer"
 	ErrType      Class = "invalid datatype"
-	// ErrContext is the class of a call whose own context has ended.
+	// ErrContext is the class of a call whose context argument has ended.
 	ErrContext Class = "the context of the call ended"
 	// ErrRequest is the class of a call on a request or message that does not allow the call.
 	ErrRequest Class = "invalid request"
@@ -52,7 +52,7 @@ type Error struct {
 	Detail string // description of the argument or message
 	Err    error  // underlying cause, or nil
 
-	handled bool // whether the communicator's error handler has seen it
+	handled bool // whether the communicator's error handler was called
 }
 
 // Error names the function, the class and, if known, the rank, the detail and the cause.
@@ -88,8 +88,8 @@ func (c *Comm) failf(class Class, op, format string, args ...any) error {
 	return c.handle(&Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)})
 }
 
-// wrap turns an error from a lower layer into an *Error of function op on c. It returns nil for
-// nil, and an *Error that was already handled unchanged.
+// wrap returns the *Error of function op on c for an error from a lower layer. It returns nil, and
+// an *Error that was already handled, unchanged.
 func (c *Comm) wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -97,8 +97,8 @@ func (c *Comm) wrap(op string, err error) error {
 	return c.wrapped(op, err)
 }
 
-// wrapped is wrap for a non-nil error. It is separate so that wrap is inlined, which keeps messages
-// cheap.
+// wrapped is wrap for a non-nil error. It is a separate function so that wrap is inlined, which
+// keeps messages cheap.
 func (c *Comm) wrapped(op string, err error) error {
 	var truncated *engineapi.TruncateError
 	var mismatch *collective.MismatchError

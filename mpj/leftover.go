@@ -71,9 +71,9 @@ func (l *ledger) all() []string {
 	return words
 }
 
-// leftOver returns an error that lists the remaining messages and requests of this process. A
-// collective that failed at another rank comes first, with the text and class that ranks waiting in
-// it get.
+// leftOver returns an error that lists the remaining messages and requests of this process. It
+// begins with a collective that failed at another rank, with the text and class that ranks waiting
+// in that collective get.
 func (w *World) leftOver() error {
 	failures, messages := w.unmatched()
 	requests := w.ledger.all()
@@ -127,7 +127,7 @@ func numbered(words []string, what string) string {
 }
 
 // unmatched describes the messages that were never received. A message of a collective remains if
-// the ranks did not call the same collectives, or if one failed.
+// the ranks did not call the same collectives, or if a collective failed.
 func (w *World) unmatched() (failures []failure, words []string) {
 	for _, m := range w.engine.Unmatched() {
 		slot := m.Context & 0xff

@@ -30,7 +30,7 @@ var readv = map[string]uintptr{
 
 // read copies len(b) bytes at address in the process to b, and then its proof to seen. It returns
 // the number of bytes copied, or -1. The system looks up the process once per call, so all bytes
-// come from one memory.
+// come from the memory of one process.
 func (f *foreign) read(address uintptr, b []byte) int {
 	if readv == 0 {
 		return -1
