@@ -8,14 +8,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
-// A persistent is the state of a persistent request; start runs at every Start.
+// A persistent is the state of a persistent request. Start calls start.
 type persistent struct {
 	start func() (*engine.Request, error)
 	freed bool
 }
 
 // SendInit returns an inactive request that, at every Start, sends the current contents of buf to
-// dest with tag. buf belongs to the request while it is active.
+// dest with tag. buf belongs to the request while the request is active.
 func SendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	return c.sendInit("SendInit", engineapi.Standard, bytesOf(buf), dest, tag)
 }
@@ -138,9 +138,9 @@ func Startall(requests ...*Request) error {
 	return failed
 }
 
-// Free releases a persistent request, which then cannot be started again. If it is active, its
-// operation still completes. Other requests need no Free, because unused ones are
-// garbage-collected. With P2PMPI_CHECK, Free marks a request that the program will not wait for.
+// Free releases a persistent request, which then cannot be started again. If the request is active,
+// its operation still completes. Other requests need no Free, because unused requests are
+// garbage-collected. With P2PMPI_CHECK, Free states that the program will not wait for a request.
 func (r *Request) Free() {
 	if r == nil {
 		return
