@@ -43,12 +43,12 @@ const (
 	RecordMessage     RecordKind = 'm'
 	RecordOutcome     RecordKind = 'o'
 	RecordState       RecordKind = 'c'
-	RecordSent        RecordKind = 't'
-	RecordReceived    RecordKind = 'r'
-	RecordPoints      RecordKind = 'n'
-	RecordKept        RecordKind = 'k'
-	RecordUnreceived  RecordKind = 'h'
-	RecordOwn         RecordKind = 'x'
+	recordSent        RecordKind = 't'
+	recordReceived    RecordKind = 'r'
+	recordPoints      RecordKind = 'n'
+	recordKept        RecordKind = 'k'
+	recordUnreceived  RecordKind = 'h'
+	recordOwn         RecordKind = 'x'
 	RecordEnd         RecordKind = 'e'
 	recordSynchronous RecordKind = 's' // encoding of a synchronous RecordMessage
 )
@@ -70,7 +70,7 @@ func AppendMessage(b []byte, m *Message) []byte {
 // message contains the destination in place of the source.
 func appendMessage(b []byte, kind RecordKind, m *Message) []byte {
 	rank := m.Source
-	if kind == RecordKept {
+	if kind == recordKept {
 		rank = m.Dest
 	}
 	b = binary.AppendUvarint(append(b, letter(kind, m.Sync)), uint64(m.Context))
@@ -108,11 +108,11 @@ func AppendOutcome(b []byte, d *Determinant) []byte {
 // A Record is one event of a message log, or a piece of a checkpoint.
 type Record struct {
 	Kind    RecordKind
-	Message *Message    // for RecordMessage, RecordKept, RecordUnreceived; to the rank of the log or, if kept, from it
+	Message *Message    // for RecordMessage, recordKept, recordUnreceived; to the rank of the log or, if kept, from it
 	Outcome Determinant // for RecordOutcome
-	At      Position    // for RecordSent, RecordReceived, RecordPoints
+	At      Position    // for recordSent, recordReceived, recordPoints
 	Length  uint64      // for RecordState: number of bytes that follow, which are not records
-	Bytes   []byte      // for RecordOwn
+	Bytes   []byte      // for recordOwn
 }
 
 // ErrTruncated reports that a record is incomplete because further bytes are missing.
@@ -132,17 +132,17 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 	}
 	switch rec.Kind {
 	case RecordStart, RecordResumed, RecordEnd:
-	case RecordMessage, RecordKept, RecordUnreceived:
+	case RecordMessage, recordKept, recordUnreceived:
 		rec.Message = r.message(rec.Kind, self)
 		rec.Message.Sync = first != byte(rec.Kind)
 	case RecordOutcome:
 		rec.Outcome.Context, rec.Outcome.Index = uint32(r.number(1<<32-1)), r.number(1<<64-1)
 		rec.Outcome.Outcome = r.bytes(frame.MaxPayload)
-	case RecordSent, RecordReceived, RecordPoints:
+	case recordSent, recordReceived, recordPoints:
 		rec.At = Position{Context: uint32(r.number(1<<32 - 1)), Rank: int(r.number(1<<31 - 1)), Seq: r.number(1<<64 - 1)}
 	case RecordState:
 		rec.Length = r.fixed()
-	case RecordOwn:
+	case recordOwn:
 		rec.Bytes = r.bytes(frame.MaxPayload)
 	default:
 		if r.err == nil {
@@ -171,7 +171,7 @@ func (r *reader) byte() byte {
 func (r *reader) message(kind RecordKind, self int) *Message {
 	m := &Message{Context: uint32(r.number(1<<32 - 1))}
 	rank := int(r.number(1<<31 - 1))
-	if m.Source, m.Dest = rank, self; kind == RecordKept {
+	if m.Source, m.Dest = rank, self; kind == recordKept {
 		m.Source, m.Dest = self, rank
 	}
 	m.Tag, m.Seq = r.tag(), r.number(1<<64-1)

@@ -47,7 +47,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 
 func TestSnapshotIsBounded(t *testing.T) {
 	var s Snapshot
-	big := Record{Kind: RecordUnreceived, Message: &Message{Payload: make([]byte, maxSnapshot/2)}}
+	big := Record{Kind: recordUnreceived, Message: &Message{Payload: make([]byte, maxSnapshot/2)}}
 	if err := s.Add(big); err != nil {
 		t.Fatal(err)
 	}
@@ -118,15 +118,15 @@ func FuzzReadRecord(f *testing.F) {
 // written returns the encoding of r.
 func written(r Record) []byte {
 	switch r.Kind {
-	case RecordMessage, RecordKept, RecordUnreceived:
+	case RecordMessage, recordKept, recordUnreceived:
 		return append(appendMessage(nil, r.Kind, r.Message), r.Message.Payload...)
 	case RecordOutcome:
 		return AppendOutcome(nil, &r.Outcome)
-	case RecordSent, RecordReceived, RecordPoints:
+	case recordSent, recordReceived, recordPoints:
 		return appendPosition(nil, r.Kind, r.At)
 	case RecordState:
 		return AppendState(nil, r.Length)
-	case RecordOwn:
+	case recordOwn:
 		b := AppendSnapshot(nil, &Snapshot{Own: r.Bytes})
 		return b[:len(b)-1]
 	}

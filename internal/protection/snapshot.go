@@ -47,19 +47,19 @@ func AppendSnapshot(b []byte, s *Snapshot) []byte {
 	rows := []struct {
 		kind RecordKind
 		at   []Position
-	}{{RecordSent, s.Sent}, {RecordReceived, s.Received}, {RecordPoints, s.Points}}
+	}{{recordSent, s.Sent}, {recordReceived, s.Received}, {recordPoints, s.Points}}
 	for _, row := range rows {
 		for _, at := range row.at {
 			b = appendPosition(b, row.kind, at)
 		}
 	}
 	for i := range s.Kept {
-		b = append(appendMessage(b, RecordKept, &s.Kept[i]), s.Kept[i].Payload...)
+		b = append(appendMessage(b, recordKept, &s.Kept[i]), s.Kept[i].Payload...)
 	}
 	for i := range s.Unreceived {
-		b = append(appendMessage(b, RecordUnreceived, &s.Unreceived[i]), s.Unreceived[i].Payload...)
+		b = append(appendMessage(b, recordUnreceived, &s.Unreceived[i]), s.Unreceived[i].Payload...)
 	}
-	b = binary.AppendUvarint(append(b, byte(RecordOwn)), uint64(len(s.Own)))
+	b = binary.AppendUvarint(append(b, byte(recordOwn)), uint64(len(s.Own)))
 	return append(append(b, s.Own...), byte(RecordEnd))
 }
 
@@ -78,17 +78,17 @@ func (s *Snapshot) Size() int {
 // Add adds one record that AppendSnapshot has written.
 func (s *Snapshot) Add(r Record) error {
 	switch r.Kind {
-	case RecordSent:
+	case recordSent:
 		s.Sent = append(s.Sent, r.At)
-	case RecordReceived:
+	case recordReceived:
 		s.Received = append(s.Received, r.At)
-	case RecordPoints:
+	case recordPoints:
 		s.Points = append(s.Points, r.At)
-	case RecordKept:
+	case recordKept:
 		s.Kept = append(s.Kept, *r.Message)
-	case RecordUnreceived:
+	case recordUnreceived:
 		s.Unreceived = append(s.Unreceived, *r.Message)
-	case RecordOwn:
+	case recordOwn:
 		s.Own = r.Bytes
 	default:
 		return fmt.Errorf("record of kind %q within a checkpoint", r.Kind)
