@@ -13,9 +13,10 @@ import (
 const BsendOverhead = 64
 
 // A sendBuffer accounts for the messages sent in buffered mode. Their memory is garbage-collected;
-// the sendBuffer only limits the total size. Space is reclaimed only when a message needs it. The
-// set of messages that have been sent by then depends on timing, so it is a decision of the engine,
-// which is the same at all replicas.
+// the sendBuffer only limits the total size.
+//
+// Space is reclaimed only when a message needs it. The set of messages that have been sent by then
+// depends on timing, so it is a decision of the engine, which is the same at all replicas.
 type sendBuffer struct {
 	mu         sync.Mutex
 	size, used int // bytes

@@ -23,8 +23,9 @@ import (
 //	})
 //
 // Checkpoint calls save in a running replica only if new replicas may join, which requires p2prun
-// --heal and -r 2 or more. It does not call save while a new replica is being brought up to date. A
-// new replica runs the program from its beginning to its first Checkpoint, with the messages that
+// --heal and -r 2 or more. It does not call save while a new replica is being brought up to date.
+//
+// A new replica runs the program from its beginning to its first Checkpoint, with the messages that
 // its rank received in that part, so keep this part short. The first Checkpoint then calls restore
 // with the data that the last save of its rank wrote, and the program continues from there. Without
 // a saved state, Checkpoint returns as in a running replica.

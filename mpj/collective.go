@@ -20,13 +20,17 @@ import (
 //
 //	P2PMPI_COLL=allreduce=ring,bcast=binomial
 //
-// P2PMPI_COLL must be the same at all ranks. A nil send buffer has the meaning of MPI_IN_PLACE: this
-// rank's contribution is already in the place of its part of the result. In a collective without a
-// root, either all ranks or no ranks pass nil. Functions whose names begin with I are nonblocking.
-// The operation proceeds while the program computes; all buffers belong to the operation until the
-// request is complete. All ranks start the blocking and nonblocking operations of a communicator in
-// the same order. Each nonblocking function repeats the one line of its blocking form, because a
-// shared closure would cost the blocking form an allocation.
+// P2PMPI_COLL must be the same at all ranks.
+//
+// A nil send buffer has the meaning of MPI_IN_PLACE: this rank's contribution is already in the
+// place of its part of the result. In a collective without a root, either all ranks or no ranks pass
+// nil.
+//
+// Functions whose names begin with I are nonblocking. The operation proceeds while the program
+// computes; all buffers belong to the operation until the request is complete. All ranks start the
+// blocking and nonblocking operations of a communicator in the same order. Each nonblocking function
+// repeats the one line of its blocking form, because a shared closure would cost the blocking form
+// an allocation.
 
 // forced contains the algorithms that P2PMPI_COLL selects.
 type forced struct {

@@ -16,10 +16,11 @@ import (
 //	err := mpj.SendTyped(comm, column.At(matrix, 3, 1), right, 0)
 //
 // Datatypes are immutable values, which need not be committed or freed. A datatype made from invalid
-// arguments is invalid: Err, and every call that uses the datatype, returns the reason. A message
-// has no gaps and does not describe the layout of its data in memory. Data sent with one datatype
-// can be received with any other datatype that has the same sequence of elements, or with Recv into
-// a slice.
+// arguments is invalid: Err, and every call that uses the datatype, returns the reason.
+//
+// A message has no gaps and does not describe the layout of its data in memory. Data sent with one
+// datatype can be received with any other datatype that has the same sequence of elements, or with
+// Recv into a slice.
 type Datatype[T any] struct {
 	of  *layout.Layout // nil in the zero Datatype and if err is set
 	err *Error

@@ -22,6 +22,7 @@ import (
 //	  |<--- state ------------------|  once per round
 //	  |---- deadlock, and report -->|  a deadlocked rank fails all its calls
 //	  |---- over ------------------>|  after all ranks have finalized
+//
 // The messages use a separate context, and the engine does not count them. The detection needs rank
 // 0 until all ranks have finalized, so Finalize waits for all ranks.
 

@@ -99,7 +99,7 @@ func sendRow(w *World, message func(i int) (value []int, tag int)) error {
 }
 
 // TestDivergenceIsFoundInTheFirstDifferentMessage makes one replica of rank 0 send a message that
-// differs from that of the others.
+// differs from the message of the others.
 func TestDivergenceIsFoundInTheFirstDifferentMessage(t *testing.T) {
 	odd := map[string]func() (value []int, tag int){
 		"value":  func() ([]int, int) { return []int{-1}, oddMessage % 3 },

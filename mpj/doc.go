@@ -89,14 +89,16 @@
 // bits in every run with the same number of ranks, whatever their placement. The package chooses the
 // algorithm by the message size and by the number and location of the ranks. On several machines or
 // clusters, small messages are sent by levels, once over each distant link. The environment variable
-// P2PMPI_COLL, the same at all ranks, overrides the choice: allreduce=ring,bcast=chain. When a
-// collective fails at one rank, the ranks that wait for that rank in the collective also fail, with
-// an error that names the failed rank and the reason. Ranks that already have their results get the
-// error in a later collective or in Finalize. Afterwards, blocking collectives on the communicator
-// fail with the same reason. Point-to-point messages still work, and Dup creates a new communicator
-// without the failure.
+// P2PMPI_COLL, the same at all ranks, overrides the choice: allreduce=ring,bcast=chain.
+//
+// When a collective fails at one rank, the ranks that wait for that rank in the collective also
+// fail, with an error that names the failed rank and the reason. Ranks that already have their
+// results get the error in a later collective or in Finalize. Afterwards, blocking collectives on
+// the communicator fail with the same reason. Point-to-point messages still work, and Dup creates a
+// new communicator without the failure.
 //
 // # Replicas
+//
 // p2prun -r 2 runs every rank twice, on different machines, so that the job survives the loss of a
 // machine. Programs only need to be repeatable: a rank that receives the same messages must act in
 // the same way. All results of this package are the same at all replicas, including those that
@@ -122,9 +124,10 @@
 //
 // With --heal=on, a lost replica is replaced while the job runs. The new replica runs the program
 // from its beginning, with the messages that its rank has received. A long-running program should
-// call World.Checkpoint, so that the new replica can start from there. A message that is longer than
-// its buffer is lost (ErrTruncate). Messages of a rank that has lost all its replicas are not
-// delivered, because the job then ends.
+// call World.Checkpoint, so that the new replica can start from there.
+//
+// A message that is longer than its buffer is lost (ErrTruncate). Messages of a rank that has lost
+// all its replicas are not delivered, because the job then ends.
 //
 // # Source files
 //

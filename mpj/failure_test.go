@@ -33,8 +33,8 @@ func outcomes(shape localworld.Config, program func(*World) error) ([]error, err
 	return errs, nil
 }
 
-// TestFailedCollectiveEndsAtAllRanks makes one rank pass a length that differs from that of the
-// others, with every algorithm. All ranks must get an error, in that call or in the next call.
+// TestFailedCollectiveEndsAtAllRanks makes one rank pass a length that differs from the length of
+// the others, with every algorithm. All ranks must get an error, in that call or in the next call.
 func TestFailedCollectiveEndsAtAllRanks(t *testing.T) {
 	skip.Long(t)
 	all := subjects[int64](Sum, Prod)

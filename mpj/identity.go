@@ -9,13 +9,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
-// A communicator's id is unique at each of its members. Ids are not consecutive numbers, because
-// ranks and replicas would number communicators differently if two goroutines created communicators
-// at the same time. Instead, an id is a hash of the parent's lineage, which is a hash of the
-// parent's origin, and of the number of communicators that were created from the parent before. All
-// members have both values. Ids have only 24 bits, so two lineages may yield the same id. Each
-// member therefore checks whether it already uses the id. If a member does, all members try the next
-// candidate.
+// A communicator's id is unique at each of its members.
+//
+// Ids are not consecutive numbers, because ranks and replicas would number communicators differently
+// if two goroutines created communicators at the same time. Instead, an id is a hash of the parent's
+// lineage, which is a hash of the parent's origin, and of the number of communicators that were
+// created from the parent before. All members have both values. Ids have only 24 bits, so two
+// lineages may yield the same id. Each member therefore checks whether it already uses the id. If a
+// member does, all members try the next candidate.
 //
 // The communicators that one Split creates share their id, because they have no member in common. An
 // id is used only once in a job, so a message of a freed communicator can never appear in another

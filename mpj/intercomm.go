@@ -14,6 +14,7 @@ import (
 //
 //	local group          remote group
 //	0  1  2 -- Send(c, b, 1) --> 0  1
+//
 // All its processes reach agreement through two of them, called leaders as in MPI: first within each
 // group, then between the leaders, and then within each group again.
 

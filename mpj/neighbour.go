@@ -6,6 +6,7 @@ package mpj
 //	CartTopology       per dimension: the rank below, then the rank above
 //	GraphTopology      GraphNeighbors; the graph must be symmetric
 //	DistGraphTopology  sources to receive from, destinations to send to
+//
 // At the edge of a grid the neighbour is ProcNull. Its block is not sent, and a receive does not
 // change it.
 

@@ -13,6 +13,7 @@ import (
 //
 //	operation  0   1  ...  63  64 ...
 //	slot      64  65  ... 127  64 ...  waits until operation 0 is done at this rank
+//
 // Every 64th operation uses the same slot. The next operation in a slot may start at another rank
 // before its predecessor is done at this rank. Their messages do not mix, because messages of one
 // rank arrive in the order of its operations, and receives are posted in that order.

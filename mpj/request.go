@@ -12,8 +12,10 @@ import (
 // A Request is an operation in progress: a send, a receive or a collective. It is active until a
 // Wait or Test has reported it complete. Wait and Test of an inactive or nil request return at once,
 // with an empty Status and no error. The Status of an operation that received no message, such as a
-// send, is also empty: Source is AnySource, Tag is AnyTag, and Size is 0. A persistent request,
-// which SendInit or RecvInit returns, is active from each Start until it is reported complete.
+// send, is also empty: Source is AnySource, Tag is AnyTag, and Size is 0.
+//
+// A persistent request, which SendInit or RecvInit returns, is active from each Start until it is
+// reported complete.
 //
 // Only one goroutine at a time may use a request.
 type Request struct {

@@ -72,11 +72,12 @@ func (w *World) Self() *Comm { return w.self }
 // Finalize ends this process's part in the job. Each process calls Finalize last, after it has
 // received all its messages; only then is its rank done. Finalize waits until every message that
 // this process sent has arrived. For a long message, it waits until the message has been received or
-// its receiver has also called Finalize. Finalize returns ErrPending, with a list of the messages,
-// if messages were never received. With P2PMPI_CHECK, the list includes requests that the program
-// did not wait for. If a collective has failed at another rank, and this rank has not got the error
-// yet, Finalize returns the error of the ranks that wait in that collective. In all these cases the
-// rank is still done.
+// its receiver has also called Finalize.
+//
+// Finalize returns ErrPending, with a list of the messages, if messages were never received. With
+// P2PMPI_CHECK, the list includes requests that the program did not wait for. If a collective has
+// failed at another rank, and this rank has not got the error yet, Finalize returns the error of the
+// ranks that wait in that collective. In all these cases the rank is still done.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
 		err := w.engine.Flush()

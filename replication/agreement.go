@@ -106,8 +106,9 @@ func (a *agreement) show(h *held) {
 
 // receiveDeterminant processes an outcome from the master. An outcome from another replica comes from a former
 // master that does not know of its successor. It is ignored; the sender holds the outcome and reports it to the
-// new master. A new master proposes only after this process has answered its Sync and so accepted it as master. An
-// outcome that is known to be stable may arrive again from a new master that does not know this. The outcome is
+// new master. A new master proposes only after this process has answered its Sync and so accepted it as master.
+//
+// An outcome that is known to be stable may arrive again from a new master that does not know this. The outcome is
 // then held until the master knows, because held outcomes are reported again when an acknowledgement may have been
 // lost.
 func (a *agreement) receiveDeterminant(from view.Process, f frame.Frame) error {

@@ -27,6 +27,7 @@
 // master failed.
 //
 // # Divergence
+//
 // Replicas that behave differently are detected by the messages that they send. An acknowledgement carries a
 // digest of each message that it newly acknowledges. Every replica of the source compares the digests with the
 // messages that it has produced, or will produce. The comparison covers the tag, number, length and payload of
@@ -46,14 +47,15 @@
 // universal hash is secure only while its key is secret. Here only the receiver knows the key until it has
 // received the messages, and the acknowledgement that reveals the key is the last use of the key. A lying peer
 // would have to change a message so that the digest stays the same under a key that is drawn later. The
-// probability is 2^-47 for 1 MiB. Even 64 bits of SHA-256 without a key would not be much better. A replica that
-// is asked about a dispute waits for the receiver's own acknowledgement, because the disputing replica may lie. If
-// all receivers have acknowledged the message and it was dropped, the replica can only state that the message
-// matched the receiver's digest. So a receiver that lies late, to one replica alone, may cause that replica to be
-// voted out. A process cannot decide which side is at fault. It reports its own version (Output.Diverged), and the
-// component that makes the views decides: peer/job. A replica does not report what it cannot know. It cannot know
-// about messages that were acknowledged on a channel that broke twice, about messages that were dropped after
-// their receiver had left, and, if it is behind by some millions of messages, about these.
+// probability is 2^-47 for 1 MiB. Even 64 bits of SHA-256 without a key would not be much better.
+//
+// A replica that is asked about a dispute waits for the receiver's own acknowledgement, because the disputing
+// replica may lie. If all receivers have acknowledged the message and it was dropped, the replica can only state
+// that the message matched the receiver's digest. So a receiver that lies late, to one replica alone, may cause
+// that replica to be voted out. A process cannot decide which side is at fault. It reports its own version
+// (Output.Diverged), and the component that makes the views decides: peer/job. A replica does not report what it
+// cannot know. It cannot know about messages that were acknowledged on a channel that broke twice, about messages
+// that were dropped after their receiver had left, and, if it is behind by some millions of messages, about these.
 //
 // Other differences in behaviour appear in later messages. A replica that calls Recv where its master calls Send
 // lacks a message, so its next message to the same destination in the same context has the wrong number. If there
@@ -70,13 +72,16 @@
 // replicas, which show it to theirs. A replica that becomes master first asks the others for the outcomes that
 // they hold (Sync). Each of them answers once its own view also names that replica as master, and from then on
 // refuses the old master. The new master proposes these outcomes again, and makes its own decisions only after the
-// last answer. The view may name another master while the old one is live: the replica that is ahead, so that a
-// slow machine does not slow its rank. The new master also asks the old one, which answers when its own view names
-// the new master. From then on the old master neither decides nor transmits. It may become master again later.
-// Each period as master is a separate term, numbered by the epoch in which it began (View.Since). Questions and
-// answers contain the term, and an answer of an earlier term is ignored.
+// last answer.
+//
+// The view may name another master while the old one is live: the replica that is ahead, so that a slow machine
+// does not slow its rank. The new master also asks the old one, which answers when its own view names the new
+// master. From then on the old master neither decides nor transmits. It may become master again later. Each period
+// as master is a separate term, numbered by the epoch in which it began (View.Since). Questions and answers
+// contain the term, and an answer of an earlier term is ignored.
 //
 // # A replica that does not answer
+//
 // A silent replica would delay its rank until it has failed. So the view may set the replica aside: outcomes then
 // become stable without it, at the replicas that count. The replica stays live and gets every outcome, only later.
 // It cannot be master, because it may lack outcomes that the others have seen. The view contains the epoch in
@@ -92,11 +97,14 @@
 //
 // Outcomes that are stable without 0.1 stay held, at the master and at each replica that has them, until 0.1 also
 // has them or has failed. So a process with such outcomes does not finish. If these outcomes exceed maxExempt,
-// outcomes wait for 0.1 again. UpToDate stays true: since Ready no outcome has become stable without 0.1, and none
-// will unless 0.1 is set aside again, in a later epoch. The view accepts the statement only in the term of the
-// master that made it. If the master fails while 0.1 is set aside, another counting replica becomes master, and
-// asks all replicas including 0.1. If no counting replica is left, 0.1 also fails and the rank is lost (R7),
-// unless a replica has finished, because a replica finishes only when 0.1 lacks nothing.
+// outcomes wait for 0.1 again.
+//
+// UpToDate stays true: since Ready no outcome has become stable without 0.1, and none will unless 0.1 is set aside
+// again, in a later epoch. The view accepts the statement only in the term of the master that made it.
+//
+// If the master fails while 0.1 is set aside, another counting replica becomes master, and asks all replicas
+// including 0.1. If no counting replica is left, 0.1 also fails and the rank is lost (R7), unless a replica has
+// finished, because a replica finishes only when 0.1 lacks nothing.
 //
 // # Why no effect leaves before its determinant is everywhere (R4)
 //
@@ -148,10 +156,10 @@
 // new replica. For an earlier outcome there are two cases. If the master that is asked for the log has shown the
 // outcome, the log contains it. Otherwise that master held the outcome and has proposed it to the new replica. The
 // master answers only once it decides, which is after it has proposed all outcomes that it holds, and once the new
-// replica has them. So a replica whose log is complete knows every outcome that any program of its rank has seen.
-// It may become master, however far its own program is. A replica whose log is incomplete never becomes master. If
-// no replica is left to send the log, the new replica gives up. If the master changes, the next master sends the
-// log from the start, and the new replica drops the part that it already has.
+// replica has them. So a replica whose log is complete has every outcome that any program of its rank has seen. It
+// may become master, however far its own program is. A replica whose log is incomplete never becomes master. If no
+// replica is left to send the log, the new replica gives up. If the master changes, the next master sends the log
+// from the start, and the new replica drops the part that it already has.
 //
 // # A checkpoint
 //
@@ -177,12 +185,15 @@
 //     replica never shows the outcomes of these points that it holds. All other outcomes are in the rest of
 //     the log, or are proposed to the new replica.
 //
-// So R1 to R4 hold as for a replica that has replayed everything. The master makes the snapshot in one step, when
-// the state has been saved, and the log continues after it. No process drops a log that a new replica is reading.
-// If the master changes meanwhile, and one of the two logs has a checkpoint, the new replica gives up, because the
-// two logs do not fit together. It does not count yet, and another new replica takes its place.
+// So R1 to R4 hold as for a replica that has replayed everything.
+//
+// The master makes the snapshot in one step, when the state has been saved, and the log continues after it. No
+// process drops a log that a new replica is reading. If the master changes meanwhile, and one of the two logs has
+// a checkpoint, the new replica gives up, because the two logs do not fit together. It does not count yet, and
+// another new replica takes its place.
 //
 // # What is not promised
+//
 // The package does not detect failures and does not make views; it trusts the authority that numbers the views.
 // The state per context (next numbers, ranges of decided points) is small but is kept until the process ends.
 package replication

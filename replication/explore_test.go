@@ -145,11 +145,12 @@ var scenarios = []scenario{
 
 // TestEveryInterleaving checks R1 to R5 and V1 in every reachable state of a small job: every order of calls,
 // arrivals, ticks, views and faults. A scenario that is too large for -states is explored breadth first, complete
-// up to a certain number of events, and from there at random to its end. Three kinds of equivalent events are not
-// distinguished. A frame that is lost with its sender is equivalent to a frame that has not arrived yet, because
-// the job continues without it. A frame that was sent on a broken channel before the sender learned of the break
-// is equivalent to a frame that was lost at that moment. A call that only takes messages that have arrived may
-// happen now or a little later.
+// up to a certain number of events, and from there at random to its end.
+//
+// Three kinds of equivalent events are not distinguished. A frame that is lost with its sender is equivalent to a
+// frame that has not arrived yet, because the job continues without it. A frame that was sent on a broken channel
+// before the sender learned of the break is equivalent to a frame that was lost at that moment. A call that only
+// takes messages that have arrived may happen now or a little later.
 func TestEveryInterleaving(t *testing.T) {
 	base := *seed
 	if base == 0 {

@@ -150,7 +150,7 @@ func (w *jobStates) observations(byRank [][]memory) uint32 {
 	return w.seen.number(fmt.Sprint(byRank), func() [][]memory { return byRank })
 }
 
-// A note is one more observation of a rank, in addition to those in a number of seen.
+// A note is an additional observation of a rank, with the number in seen of the earlier observations.
 type note struct {
 	seen        uint32
 	rank        int

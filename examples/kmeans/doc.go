@@ -17,9 +17,11 @@
 //
 // The ranks exchange only the sums: k(d+1)+2 numbers per step for points of d coordinates, whatever
 // the number of points. The sums are sent in one message instead of four, because the number of
-// messages determines the time. The first centroids are drawn by k-means++ (Arthur and
-// Vassilvitskii, 2007): points far from the drawn points are more likely to be drawn next. All ranks
-// have a generator with the same -seed, so they get the same numbers without messages.
+// messages determines the time.
+//
+// The first centroids are drawn by k-means++ (Arthur and Vassilvitskii, 2007): points far from the
+// drawn points are more likely to be drawn next. All ranks have a generator with the same -seed, so
+// they get the same numbers without messages.
 //
 // The result is the same, to the last bit, in every run with the same number of ranks. With a
 // different number of ranks, the sums are added in a different order, and the last digits may

@@ -21,9 +21,10 @@ type points struct {
 func (p points) count() int         { return len(p.coords) / p.dims }
 func (p points) at(i int) []float64 { return p.coords[i*p.dims:][:p.dims] }
 
-// squareDistance returns the squared distance between two points. The conversion to float64 prevents
-// the fusion of a product and a sum into one instruction, because replicas on different processors
-// must get the same result.
+// squareDistance returns the squared distance between two points.
+//
+// The conversion to float64 prevents the fusion of a product and a sum into one instruction, because
+// replicas on different processors must get the same result.
 func squareDistance(a, b []float64) float64 {
 	sum := 0.0
 	for i, x := range a {

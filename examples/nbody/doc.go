@@ -17,9 +17,10 @@
 //
 // Positions and velocities are advanced in turns (leapfrog, in its kick-drift-kick form). This keeps
 // the energy from drifting, although each step has an error. Close encounters are softened: two
-// bodies attract each other as if they were never closer than a certain length. The program makes
-// checkpoints, because a simulation takes many steps. A replica that replaces a lost replica resumes
-// from the last checkpoint, and not from the beginning.
+// bodies attract each other as if they were never closer than a certain length.
+//
+// The program makes checkpoints, because a simulation takes many steps. A replica that replaces a
+// lost replica resumes from the last checkpoint, and not from the beginning.
 //
 // The bodies depend only on -seed, and not on the number of ranks. In every run with the same number
 // of ranks, the result is the same to the last bit. With a different number of ranks, the forces are

@@ -16,8 +16,10 @@
 // The algorithm is parallel sorting by regular sampling (Shi and Schaeffer, 1992). Each rank sorts
 // its part of the file and takes evenly spaced samples. The sorted samples of all ranks determine
 // the splitters. So every rank gets a similar number of lines, never much more than twice the mean.
+//
 // This bound holds only if no two keys are equal; all of a million equal lines would go to one rank.
-// So equal lines are distinguished by their position in the file, which also keeps their order. At
-// the end, each rank compares its first line with the last line of the previous rank, and the ranks
-// compare the count and checksum of all lines before and after.
+// So equal lines are distinguished by their position in the file, which also keeps their order.
+//
+// At the end, each rank compares its first line with the last line of the previous rank, and the
+// ranks compare the count and checksum of all lines before and after.
 package main

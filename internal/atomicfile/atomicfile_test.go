@@ -24,7 +24,7 @@ func TestWriteReplaces(t *testing.T) {
 	wantAlone(t, dir)
 }
 
-// TestWriteDoesNotReplaceAFolder checks that Write fails if the path is that of a folder.
+// TestWriteDoesNotReplaceAFolder checks that Write fails if path is a folder.
 func TestWriteDoesNotReplaceAFolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept")

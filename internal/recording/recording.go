@@ -30,7 +30,7 @@ func New(from p2ppeer.ID, sent []byte) network.Stream {
 }
 
 type stream struct {
-	network.Stream // nil: the other methods are not called
+	network.Stream // nil, because the other methods are not called
 	conn           conn
 	sent           *bytes.Reader
 }
@@ -46,7 +46,7 @@ func (s stream) SetWriteDeadline(time.Time) error             { return nil }
 func (s stream) Conn() network.Conn                           { return s.conn }
 
 type conn struct {
-	network.Conn // nil: the other methods are not called
+	network.Conn // nil, because the other methods are not called
 	from         p2ppeer.ID
 }
 

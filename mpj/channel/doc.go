@@ -30,7 +30,8 @@
 //	process  Send -> ring =====> peer =====> libp2p stream =====> peer ...
 //	peer     libp2p stream =====> ring -> Receive               process
 //
-// All kinds pass one shared test suite. A channel delivers frames whole and in order until it
-// breaks, and reports the break. It does not guarantee that a sent frame has arrived; the protocols
-// of package protection do.
+// All kinds pass one shared test suite.
+//
+// A channel delivers frames whole and in order until it breaks, and reports the break. It does not
+// guarantee that a sent frame has arrived; the protocols of package protection do.
 package channel

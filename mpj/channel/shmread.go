@@ -17,6 +17,7 @@ import (
 //	sender     its process ID, and the address of its mapping of the ring -> hello
 //	receiver   16 random bytes -> proof      reads them at the sender's address
 //	           are they the same?
+//
 // Only a process that has mapped this ring can show the proof. The receiver reads the proof again
 // with every piece of a payload, in one system call, which accesses only one process. So the
 // receiver detects a process ID that meanwhile names another process.

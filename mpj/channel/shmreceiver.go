@@ -12,8 +12,10 @@ import (
 
 // A ShmReceiver is the reading end of a channel through shared memory. Polling callers use Ready and
 // TryReceive; Receive makes it a blocking Receiver. Only one goroutine at a time may use a
-// ShmReceiver, except that another goroutine may call Close. A ShmReceiver does not detect that the
-// other process has ended without closing: no more frames arrive. A view reports the end.
+// ShmReceiver, except that another goroutine may call Close.
+//
+// A ShmReceiver does not detect that the other process has ended without closing: no more frames
+// arrive. A view reports the end.
 type ShmReceiver struct {
 	*ring
 	own, other *Bell

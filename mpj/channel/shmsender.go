@@ -12,9 +12,10 @@ import (
 
 // A ShmSender is the writing end of a channel through shared memory. Polling callers use TrySend;
 // Send and Broken make it a blocking Sender. Only one goroutine at a time may use a ShmSender,
-// except that another goroutine may call Close. A ShmSender does not detect that the other process
-// has ended. It then accepts frames until the ring is full, and a caller that waits for space waits
-// until a view reports the end.
+// except that another goroutine may call Close.
+//
+// A ShmSender does not detect that the other process has ended. It then accepts frames until the
+// ring is full, and a caller that waits for space waits until a view reports the end.
 type ShmSender struct {
 	*ring
 	own, other *Bell

@@ -46,10 +46,11 @@ func OpenTCPReceiver(conn net.Conn, self *Identity, other []byte) Receiver {
 
 // A tcpSender writes TLS records. It collects headers and payloads in a record, and writes the
 // record when it is full and at the end of each Send. The part of a payload that does not fit is
-// written directly, without a copy to the record. Neither end sends a TLS close_notify, which could
-// block. TCP reports that the other side has closed or that the connection broke. An attacker who
-// can forge these events can also cut the connection, and the protocols of package protection handle
-// both.
+// written directly, without a copy to the record.
+//
+// Neither end sends a TLS close_notify, which could block. TCP reports that the other side has
+// closed or that the connection broke. An attacker who can forge these events can also cut the
+// connection, and the protocols of package protection handle both.
 type tcpSender struct {
 	raw    net.Conn
 	conn   *tls.Conn

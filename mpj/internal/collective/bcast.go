@@ -98,7 +98,7 @@ func scatterShares(t *Team, b []byte, tree binomialTree) error {
 	return nil
 }
 
-// sharesOf returns the shares of those of the ranks v to w-1 that exist.
+// sharesOf returns the shares of ranks v to w-1, without ranks beyond the last.
 func sharesOf(t *Team, b []byte, v, w int) []byte {
 	from, _ := share(len(b), t.Size, v)
 	to, _ := share(len(b), t.Size, min(w, t.Size))

@@ -17,6 +17,7 @@ import (
 //	rank 0 --- 8 bytes ---> rank 2, which expects 16: it fails
 //	                          |-- notice, reason --> 0, 1, 3
 //	rank 3 waits for rank 2 <-'   and fails with the reason of rank 2
+//
 // The failed rank sends two messages to every rank, in the context of the collective. A rank that
 // receives from the failed rank next gets them instead of the expected message, also fails, and in
 // turn notifies every rank. A rank that needs no more messages completes the collective, and fails

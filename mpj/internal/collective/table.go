@@ -63,10 +63,11 @@ var table = [operations][]rule{
 
 // levelledUpTo contains the number of bytes up to which a job on several machines uses levels.
 //
-// Gather and Scatter use levels at any length: longer blocks are then sent directly, and ranks need
-// not know each other's lengths to choose alike. Alltoall stores all data that leaves or enters a
+// Gather and Scatter use levels at any length: longer blocks are then sent directly, and ranks make
+// the same choice even if their lengths differ. Alltoall stores all data that leaves or enters a
 // cluster at one rank, and forwards blocks up to four times. Alltoallv and Allgatherv do not use
 // levels, because heads would need the lengths of n*n blocks, or buffers for the longest block.
+//
 // Above the bound, keeping all links busy matters more than latency, and the algorithms for large
 // messages keep them busy. Because neighbouring ranks are mostly on one machine, their rings and
 // chains also cross between machines only once.

@@ -12,7 +12,7 @@ import (
 // and of the clock. Its mailbox never contains a message.
 const decisionContext = 0
 
-// A decision is a point that the program has reached and whose outcome it does not know yet.
+// A decision is a point that the program has reached and whose outcome is not known yet.
 type decision struct {
 	request *Request // a wildcard receive, or nil for a call that waits for the outcome
 

@@ -39,8 +39,10 @@
 // effect at every replica, the decider included, when the protocol returns it as decided. A process
 // without replicas chooses on its own. AnySource uses the context of its communicator. Decisions
 // about requests and the clock may span communicators; they use decisionContext, in which no message
-// is ever sent. Until an AnySource receive is decided, receives that are posted later and name a
-// source cannot take a message that the AnySource receive may get: see mailbox.
+// is ever sent.
+//
+// Until an AnySource receive is decided, receives that are posted later and name a source cannot
+// take a message that the AnySource receive may get: see mailbox.
 //
 // # Memory bounds with replicas
 //
@@ -59,9 +61,11 @@
 // been received and is not yet reported. A sender keeps the messages that the replicas of their
 // destination have not acknowledged, within the same bounds. The program chooses the amount of data
 // that it keeps pending with Isend. The copies of those messages, at sender and receiver, are as
-// large as the buffers of the program. A replica does not fail because it is slow. Senders to it
-// wait once it is far behind, and from then on the job runs at its pace. Until then the job runs at
-// the pace of the fastest replica, so a replica that should become master can get ahead (pace.go).
+// large as the buffers of the program.
+//
+// A replica does not fail because it is slow. Senders to it wait once it is far behind, and from
+// then on the job runs at its pace. Until then the job runs at the pace of the fastest replica, so a
+// replica that should become master can get ahead (pace.go).
 //
 // Replication adds no deadlock. A send transmits its message before it waits, so a waiting send
 // withholds nothing that another process needs. Matching that message also ends the wait. All
@@ -90,7 +94,7 @@
 //
 // # New replicas
 //
-// A view may have more replicas than the one before. The engine accepts their channels as soon as
+// A view may have more replicas than the previous view. The engine accepts their channels as soon as
 // the view contains them: see join.go. A message log (messagelog.go) keeps all input of a process:
 // the messages of other ranks, and outcomes. From this log, the protocol replays them to a replica
 // that joins the rank later, whose program thereby catches up. A checkpoint of the program replaces

@@ -15,6 +15,7 @@ import (
 // while it makes progress:
 //
 //	Announce ->  <- Clear, needed  Body, in place ->  <- Clear, not needed
+//
 // A receiver that cannot read that memory requests the payload again. The sender then never sends it
 // such a Body again.
 

@@ -15,15 +15,18 @@ import (
 //	0.0, 0.1: sent 5.0 MB          1.0: received 4.5 MB
 //	    |  <-- Taken 4.5 MB --------|
 //	    |  <-- Taken 1.0 MB ------------ 1.1: received 1.0 MB, slow
+//
 // For a given send, a replica of the destination lacks the messages that were sent earlier and that
 // it has not reported as received. The send ends once one replica lacks less than near and each
 // replica lacks less than far. So the fastest replica sets the pace, and senders wait for a slow
 // replica before it is far behind. A replica that has matched the message of the send counts as
 // lacking nothing. So a send always ends when all replicas have matched its message, as a
-// synchronous send would. Short and long messages are counted separately, so that a long message
-// that waits for its receive does not keep short messages from being buffered; the same holds
-// without replicas. The counts of one process only grow. Replicas of a rank that have made the same
-// calls have the same counts, except for messages that goroutines of a program send concurrently.
+// synchronous send would.
+//
+// Short and long messages are counted separately, so that a long message that waits for its receive
+// does not keep short messages from being buffered; the same holds without replicas. The counts of
+// one process only grow. Replicas of a rank that have made the same calls have the same counts,
+// except for messages that goroutines of a program send concurrently.
 
 // The classes of messages.
 const (

@@ -29,18 +29,20 @@ func (m message) size() int {
 }
 
 // A mailbox matches the messages of one context with its posted receives. It is a pure value: the
-// engine passes it every message and receive, and the mailbox returns every match. A post takes the
-// first message, in order of arrival, that matches it, but only if no earlier post still in the
-// mailbox could also take that message. Usually this condition delays nothing, because the earlier
-// post would already have taken the message. It causes a delay while the outcome of a wildcard is
-// unknown: at a replica, which must not choose, and at the decider between its proposal and the
-// protocol's decision. During that time the wildcard and the message bound to it stay in the
+// engine passes it every message and receive, and the mailbox returns every match.
+//
+// A post takes the first message, in order of arrival, that matches it, but only if no earlier post
+// still in the mailbox could also take that message. Usually this condition delays nothing, because
+// the earlier post would already have taken the message. It causes a delay while the outcome of a
+// wildcard is unknown: at a replica, which must not choose, and at the decider between its proposal
+// and the protocol's decision. During that time the wildcard and the message bound to it stay in the
 // mailbox. The messages that the wildcard could take wait, and so do the posts that compete for
 // them, and the posts behind these. So the result of a named receive never depends on an outcome
 // that a replica may still lack (R4). A wildcard need not wait for the outcome of another wildcard,
-// because its own outcome names its message. Once decided, a wildcard is exact: it takes only the
-// message that its outcome names. So every replica makes the matches of the decider, whatever the
-// order of arrival from different sources.
+// because its own outcome names its message.
+//
+// Once decided, a wildcard is exact: it takes only the message that its outcome names. So every
+// replica makes the matches of the decider, whatever the order of arrival from different sources.
 type mailbox struct {
 	posts      []*Request // in program order
 	unexpected []message  // in order of arrival; a part of space

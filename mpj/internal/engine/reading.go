@@ -12,6 +12,7 @@ import (
 // payload from that address instead of requesting it:
 //
 //	Announce, address ->  read, when a receive has matched  <- Clear, not needed
+//
 // Reading takes one copy where a ring takes two, and the sender has nothing to do meanwhile. But the
 // two copies of a ring run in parallel if a processor is free for each. They also stay within the
 // second-level caches, unlike the system's copy of a long payload. So the engine reads only in

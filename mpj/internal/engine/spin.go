@@ -13,12 +13,14 @@ import (
 //	crowded          yields every time                 sleeps, after crowdedTime
 //
 // In the end, a goroutine that waits for the ring of one rank sleeps at the bell itself (doze). In
-// any other wait, the pump takes over and sleeps at the bell. A yield passes the processor to a rank
-// that has work to do, for a third of the cost of sleeping and being woken. It has no effect where
-// the scheduler keeps the ranks in separate groups (sched_autogroup, cgroups), or when the other
-// ranks compute; the bell covers those cases. Where other programs compute, a yield lasts for their
-// time slices. So after a yield that took slowYield or longer, the next slowWaits waits do not
-// yield. They sleep at once if crowded, and otherwise after spinTime.
+// any other wait, the pump takes over and sleeps at the bell.
+//
+// A yield passes the processor to a rank that has work to do, for a third of the cost of sleeping
+// and being woken. It has no effect where the scheduler keeps the ranks in separate groups
+// (sched_autogroup, cgroups), or when the other ranks compute; the bell covers those cases. Where
+// other programs compute, a yield lasts for their time slices. So after a yield that took slowYield
+// or longer, the next slowWaits waits do not yield. They sleep at once if crowded, and otherwise
+// after spinTime.
 const (
 	spinTime    = 30 * time.Microsecond
 	yieldTime   = 300 * time.Microsecond
@@ -33,9 +35,9 @@ const (
 	yieldRounds = 32
 	slowYield   = time.Millisecond // shorter than a time slice, longer than the looks of many ranks
 	slowWaits   = 256              // number of waits without yields after a slow yield
-	// allRounds is the interval, in rounds, between looks at rings other than that of the awaited
-	// rank. Each such look touches a page or two, which a process that has just been scheduled must
-	// fetch into its caches.
+	// allRounds is the interval, in rounds, between looks at rings other than the ring of the
+	// awaited rank. Each such look touches a page or two, which a process that has just been
+	// scheduled must fetch into its caches.
 	allRounds = 8
 )
 
