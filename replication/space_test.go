@@ -34,7 +34,7 @@ type report struct {
 func (r report) String() string {
 	s := fmt.Sprintf("%d states (%d of single processes), %d events, %d ends, ", r.states, r.locals, r.events, r.ends)
 	if r.complete {
-		return s + fmt.Sprintf("complete: at most %d events on a path", r.depth)
+		return s + fmt.Sprintf("complete: %d events deep", r.depth)
 	}
 	return s + fmt.Sprintf("every order of the first %d events, then %d random paths to an end with %d events", r.depth, r.dives, r.drops)
 }
