@@ -18,8 +18,9 @@ type asides struct {
 	// ready contains, per replica, the epoch in its last Ready, in which it was set aside. If the replica has not
 	// been set aside again since, outcomes wait for it again.
 	ready []uint64
-	// upToDate is, per replica, this process's last statement about the replica as its master. reported is this
-	// process's last report, as Ready, that it is present; its field Since is the epoch of the report.
+	// upToDate is, per replica, this process's last statement about the replica as its master. reported names this
+	// process's last report that it is present: the epoch in which it was set aside, and the term of the master
+	// that got the report.
 	upToDate []protection.UpToDate
 	reported protection.UpToDate
 }

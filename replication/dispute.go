@@ -25,7 +25,7 @@ type dispute struct {
 const disputeSize = 8 + keySize + 8
 
 // maxDisputes bounds the disputes that are processed from each other replica. Without this bound, a lying replica
-// could make this process send so many messages that its peer ignores them (package engine).
+// could make this process vote so often that package engine drops its later reports.
 const maxDisputes = 32
 
 func (d *dispute) encode() []byte {
