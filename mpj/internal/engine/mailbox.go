@@ -207,8 +207,8 @@ func (b *mailbox) choice(i int, decider bool) (j int, ok bool) {
 	return j, j >= 0 && (r.exact || !b.claimed(b.unexpected[j], i, r.wildcard))
 }
 
-// claimed reports whether one of the first n posts could take m. A proposed post does not claim
-// messages that a wildcard could take.
+// claimed reports whether one of the first n posts could take m. If wildcard is true, proposed posts
+// do not count.
 func (b *mailbox) claimed(m message, n int, wildcard bool) bool {
 	return slices.ContainsFunc(b.posts[:n], func(r *Request) bool {
 		return !(r.proposed && wildcard) && r.takes(m.Message)
