@@ -20,7 +20,8 @@ var compose = Each(func(f, g uint64) uint64 {
 	return a*c<<32 | (b*c+d)&math.MaxUint32
 })
 
-// A trialCall is one way to run all collectives. Every rank uses the same.
+// A trialCall contains the parameters of one run of all collectives. Every rank uses the same
+// trialCall.
 type trialCall struct {
 	algorithms *collective.Forced
 	places     []place
@@ -86,7 +87,7 @@ func trialCalls(random *rand.Rand, n int) []trialCall {
 	}
 	var calls []trialCall
 	for i, f := range forces {
-		for j, count := range []int{i % 2, 1 + random.IntN(50), 600} { // 600: blocks that heads do not forward
+		for j, count := range []int{i % 2, 1 + random.IntN(50), 600} { // heads do not forward blocks of 600 elements
 			tc := trialCall{algorithms: f, count: count, root: random.IntN(n)}
 			if kind := (i + j) % 3; kind > 0 {
 				tc.places = randomPlaces(random, n, kind == 2)
@@ -103,7 +104,7 @@ func trialCalls(random *rand.Rand, n int) []trialCall {
 	return calls
 }
 
-// inEveryWay runs check in jobs of 1 to 9 ranks, with every algorithm.
+// inEveryWay runs check in jobs of 1 to 9 ranks with every algorithm.
 func inEveryWay(t *testing.T, seed uint64, check func(*World, trialCall) error) {
 	for n := 1; n <= 9; n++ {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
@@ -239,8 +240,8 @@ func checkMatrix(c *Comm, matrix []int) error {
 	return first(Alltoallv(c, send, out, nil, recv, in, nil), want("Alltoallv", recv, expected))
 }
 
-// folding returns the sum of width ranks starting with from, along the tree that the collectives
-// guarantee.
+// folding returns the sum of the fractions of width ranks starting with from, along the tree that
+// the collectives guarantee.
 func folding(from, n, width int) float64 {
 	if width == 1 {
 		return fraction(from)
@@ -294,7 +295,7 @@ func TestSumsHaveTheSameBitsAtAllReplicas(t *testing.T) {
 }
 
 // TestCollectivesOnDifferentCommunicatorsAreSeparate checks that collectives on different
-// communicators do not wait for each other, in whatever order goroutines call them.
+// communicators do not wait for each other, whatever the order in which goroutines call them.
 func TestCollectivesOnDifferentCommunicatorsAreSeparate(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		err := runIn(localworld.New(context.Background(), localworld.Config{Ranks: 4, Replicas: replicas}), func(w *World) error {

@@ -6,8 +6,8 @@ import (
 )
 
 // Allgather gathers the send buffers of all ranks, in rank order, into recv at every rank. The
-// length of recv is Size() times that of send. If send is nil, this rank's contribution is already
-// at its place in recv.
+// length of recv is Size() times the length of send. If send is nil, this rank's contribution is
+// already at its place in recv.
 func Allgather[T Element](c *Comm, send, recv []T) error {
 	each, err := checkAllgather(c, "Allgather", send, recv)
 	if err != nil {

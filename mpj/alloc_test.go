@@ -11,7 +11,7 @@ import (
 
 // TestSmallMessagesDoNotAllocate checks that a small message through shared memory, between ranks
 // that have already communicated, allocates no heap memory. It covers slices and datatypes with
-// gaps. The race detector allocates.
+// gaps. The test does not run under the race detector, which allocates.
 func TestSmallMessagesDoNotAllocate(t *testing.T) {
 	column := TypeOf[float64]().Vector(4, 1, 4)
 	row, matrix := make([]float64, 4), make([]float64, 16)
@@ -49,7 +49,7 @@ func TestSmallMessagesDoNotAllocate(t *testing.T) {
 					failed = call.send(w.Comm, other)
 				}
 			}
-			for range 100 { // lets pools and queues reach their final size
+			for range 100 { // let pools and queues reach their final sizes
 				round()
 			}
 			// The count covers the allocations of both ranks.
@@ -58,7 +58,7 @@ func TestSmallMessagesDoNotAllocate(t *testing.T) {
 				return failed
 			}
 			if w.Rank() == 0 && n > 0 {
-				t.Errorf("%s and its way back: %v allocations", call.name, n)
+				t.Errorf("%s and its reply: %v allocations", call.name, n)
 			}
 		}
 		return nil

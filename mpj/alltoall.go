@@ -103,8 +103,8 @@ func alltoallBlocks[T Element](c *Comm, op string, send []T, sendCounts, sendDis
 	return out, in, err
 }
 
-// Alltoallw is Alltoall for items of datatypes: send[j] goes to rank j, and data from rank i is
-// stored in recv[i]. If send is nil, recv[j] is sent to rank j and then replaced; all ranks must
+// Alltoallw is Alltoall for items of datatypes: send[j] is sent to rank j, and the data from rank i
+// is stored in recv[i]. If send is nil, recv[j] is sent to rank j and then replaced; all ranks must
 // then pass nil.
 func Alltoallw(c *Comm, send, recv []Typed) error {
 	if err := checkAlltoallw(c, "Alltoallw", send, recv); err != nil {
@@ -138,7 +138,7 @@ func checkAlltoallw(c *Comm, op string, send, recv []Typed) error {
 	return err
 }
 
-// checkItems returns an error unless there is one valid item for each rank.
+// checkItems returns an error unless send and recv have one valid item for each rank.
 func (c *Comm) checkItems(op string, send, recv []Typed) error {
 	if send == nil {
 		send = recv

@@ -3,11 +3,11 @@ package mpj
 import "slices"
 
 // A Key names an attribute: a value of type T that the program, or a library that it uses, attaches
-// to a communicator. KeyvalCreate makes one. Attributes are local to the process; setting one sends
-// nothing.
+// to a communicator. KeyvalCreate returns a new Key. Attributes are local to the process; setting an
+// attribute sends no messages.
 type Key[T any] struct{ keyval *keyval }
 
-// A keyval is a Key without its type parameter. Dup calls the copy functions in the order in which
+// A keyval is a Key without the type parameter. Dup calls the copy functions in the order in which
 // the attributes were set, so that all replicas do the same.
 type keyval struct {
 	copies  func(old *Comm, value any) (any, bool)

@@ -54,7 +54,7 @@ func TestAttributesFollowTheirFunctions(t *testing.T) {
 	}
 }
 
-// TestErrhandlerIsCalledOncePerError checks that the handler sees each error once, with rank and
+// TestErrhandlerIsCalledOncePerError checks that the handler gets each error once, with rank and
 // arguments. The call returns the handler's result, and new communicators inherit the handler.
 func TestErrhandlerIsCalledOncePerError(t *testing.T) {
 	mine := errors.New("mine")
@@ -109,8 +109,8 @@ func TestErrorsAreFatalEndsTheJob(t *testing.T) {
 	}
 }
 
-// TestAttributesAreSetByGoroutines checks that several goroutines may set one attribute, and one
-// value remains.
+// TestAttributesAreSetByGoroutines checks that several goroutines may set one attribute, and that
+// one of the values remains.
 func TestAttributesAreSetByGoroutines(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
 		k := KeyvalCreate(nil, func(*Comm, int) error { runtime.Gosched(); return nil })

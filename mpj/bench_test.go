@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// BenchmarkPingPong measures the time of a message and its answer. In the cases with healing,
+// BenchmarkPingPong measures the time of a message and its reply. In the cases with healing,
 // processes keep the messages for replicas that might join, up to a limit.
 func BenchmarkPingPong(b *testing.B) {
 	configs := map[string]localworld.Config{
@@ -80,8 +80,8 @@ func BenchmarkAllreduce(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay measures the time in which a new replica catches up with its rank, which has
-// received the given number of messages.
+// BenchmarkReplay measures the time that a new replica takes to catch up with its rank after the
+// rank has received the given number of messages.
 func BenchmarkReplay(b *testing.B) {
 	for _, c := range []struct{ messages, size int }{{100_000, 64}, {10_000, 10 << 10}, {500, 1 << 20}} {
 		b.Run(fmt.Sprintf("%dx%dB", c.messages, c.size), func(b *testing.B) {

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // BsendOverhead is the space, in bytes, that a buffered-mode message takes in the attached buffer
@@ -13,15 +13,15 @@ import (
 const BsendOverhead = 64
 
 // A sendBuffer accounts for the messages sent in buffered mode. Their memory is garbage-collected;
-// the sendBuffer only limits its total size.
+// the sendBuffer only limits the total size.
 //
-// Space is reclaimed only when a message needs it. Which messages have left by then depends on
-// timing, so the engine decides, and gives all replicas the same answer.
+// Space is reclaimed only when a message needs it. The set of messages that have been sent by then
+// depends on timing, so it is a decision of the engine, which is the same at all replicas.
 type sendBuffer struct {
 	mu         sync.Mutex
 	size, used int // bytes
 	attached   bool
-	requests   []*engine.Request // sends in progress; spaces holds the space that each takes
+	requests   []*engine.Request // sends in progress; spaces contains the space of each
 	spaces     []int
 }
 
@@ -89,8 +89,8 @@ func (b *sendBuffer) reclaim(e *engine.Engine) error {
 	return nil
 }
 
-// Bsend is Send in buffered mode: it copies the message to the buffer attached with BufferAttach,
-// and so never waits. It returns ErrBuffer if the buffer has too little free space.
+// Bsend is Send in buffered mode: it copies the message to the buffer that BufferAttach has
+// provided, and so never waits. It returns ErrBuffer if the buffer has too little free space.
 func Bsend[T Element](c *Comm, buf []T, dest, tag int) error {
 	if err := c.checkDest("Bsend", dest, tag); err != nil {
 		return err
@@ -109,7 +109,7 @@ func BsendTyped(c *Comm, x Typed, dest, tag int) error {
 	return err
 }
 
-// Ibsend is Bsend that returns a request, which is complete at once.
+// Ibsend is the nonblocking form of Bsend. Its request is complete at once.
 func Ibsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	const op = "Ibsend"
 	if err := c.checkDest(op, dest, tag); err != nil {
@@ -119,7 +119,7 @@ func Ibsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	return r.begun(c.startBuffered(op, slices.Clone(bytesOf(buf)), dest, tag))
 }
 
-// IbsendTyped is Ibsend for items of a datatype.
+// IbsendTyped is the nonblocking form of BsendTyped.
 func IbsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 	return c.ibsendTyped("IbsendTyped", x, dest, tag)
 }
@@ -148,7 +148,7 @@ func (c *Comm) startBuffered(op string, payload []byte, dest, tag int) (*engine.
 	if err := b.reserve(c, op, space); err != nil {
 		return nil, err
 	}
-	r, err := c.startSend(words.Standard, payload, dest, tag)
+	r, err := c.startSend(engineapi.Standard, payload, dest, tag)
 	if err != nil {
 		return nil, err
 	}

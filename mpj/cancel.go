@@ -2,9 +2,10 @@ package mpj
 
 import "context"
 
-// WaitContext is Wait with a context: when ctx ends, it returns ErrContext and the cause of ctx.
-// The request then stays active: wait for it again, or Cancel it if it is a receive. Its buffer
-// still belongs to it. With replicas, the context of the rank's master decides for all of them.
+// WaitContext is Wait with a context: when ctx ends, it returns ErrContext and the cause of ctx. The
+// request then stays active, and its buffer still belongs to it: wait for the request again, or
+// Cancel it if it is a receive. With replicas, the context of the rank's master decides for all
+// replicas.
 func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 	if !r.active() || ctx.Done() == nil {
 		return r.result()
@@ -20,7 +21,7 @@ func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 }
 
 // contextError returns the error of a call whose context has ended. At a replica that did not
-// decide, the context itself may not have ended yet.
+// decide, the context may not have ended yet.
 func (c *Comm) contextError(ctx context.Context, op string) error {
 	cause := context.Cause(ctx)
 	if cause == nil {
@@ -29,9 +30,9 @@ func (c *Comm) contextError(ctx context.Context, op string) error {
 	return c.handle(&Error{Class: ErrContext, Op: op, Err: cause})
 }
 
-// RecvContext is Recv with a context: when ctx ends, it withdraws the receive, as Cancel does, and
-// returns ErrContext and the cause of ctx. buf is then unchanged, and the message, when it arrives,
-// is left for another receive. A message that has already matched is still received.
+// RecvContext is Recv with a context: when ctx ends, it cancels the receive, as Cancel does, and
+// returns ErrContext and the cause of ctx. buf is then unchanged, and another receive can take the
+// message when it arrives. A message that has already matched is still received.
 //
 // With replicas, RecvContext fails with ErrUnsupported, as Cancel does, unless ctx can never end.
 // Use ProbeContext and then Recv instead, or Irecv and WaitContext.
@@ -67,7 +68,7 @@ func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag i
 }
 
 // ProbeContext is Probe with a context: when ctx ends, it returns ErrContext and the cause of ctx.
-// With replicas, the context of the rank's master decides for all of them.
+// With replicas, the context of the rank's master decides for all replicas.
 func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error) {
 	const op = "ProbeContext"
 	if err := c.checkSource(op, source, tag); err != nil {

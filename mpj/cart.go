@@ -71,9 +71,9 @@ func (t *cart) shift(rank, dim, disp int) int {
 	return t.rank(coords)
 }
 
-// CartCreate arranges the first ranks of c in a grid with len(dims) dimensions, which is periodic
-// in dimension i if periods[i] is true. It returns the communicator of the grid, or nil at the
-// ranks left over. With reorder, ranks may be renumbered so that neighbours are on the same
+// CartCreate arranges the first ranks of c in a grid with len(dims) dimensions, which is periodic in
+// dimension i if periods[i] is true. It returns the communicator of the grid, or nil at ranks
+// outside the grid. With reorder, ranks may be renumbered so that neighbours are on the same
 // machine. All ranks of c call CartCreate with the same arguments.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, error) {
 	if err := c.checkIntra("CartCreate"); err != nil {
@@ -177,9 +177,9 @@ func (c *Comm) CartCoords(rank int) ([]int, error) {
 	return t.coords(rank), nil
 }
 
-// CartShift returns the ranks that this rank receives from and sends to when every rank sends disp
-// steps up in dimension dim, or down if disp is negative. Either is ProcNull beyond the edge of the
-// grid.
+// CartShift returns the rank from which this rank receives, and the rank to which it sends, when
+// every rank sends disp steps up in dimension dim, or down if disp is negative. A rank beyond the
+// edge of the grid is ProcNull.
 func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
 	t, err := c.cartOf("CartShift")
 	if err != nil {
@@ -223,7 +223,7 @@ func (c *Comm) CartSub(remain []bool) (*Comm, error) {
 }
 
 // CartMap returns the rank that this process would have in the grid that CartCreate makes with
-// reorder, or Undefined if it would be left over.
+// reorder, or Undefined if the process would be outside the grid.
 func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 	if err := c.checkIntra("CartMap"); err != nil {
 		return Undefined, err

@@ -72,7 +72,8 @@ func TestCartRanksAndCoordsAreInverse(t *testing.T) {
 	}
 }
 
-// TestCartCreate creates a grid of 2 x n/2 whose rows are periodic and whose columns are not.
+// TestCartCreate creates a grid of 2 x n/2 ranks with periodic rows and columns that are not
+// periodic.
 func TestCartCreate(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		dims := []int{min(2, w.Size()), max(1, w.Size()/2)}
@@ -150,8 +151,8 @@ func TestWrongGridsAreErrorsAtAllRanks(t *testing.T) {
 	}
 }
 
-// TestReorderPutsNeighboursOnOneMachine distributes the ranks over machines with 4 ranks each, in
-// no order. It checks that in a torus of 4 x 4, every rank has 2 of its 4 neighbours on its own
+// TestReorderPutsNeighboursOnOneMachine distributes the ranks at random over machines with 4 ranks
+// each. It checks that in a torus of 4 x 4 ranks, every rank has 2 of its 4 neighbours on its own
 // machine.
 func TestReorderPutsNeighboursOnOneMachine(t *testing.T) {
 	err := RunLocal(context.Background(), 16, func(w *World) error {

@@ -1,8 +1,8 @@
 package mpj
 
-// cartOrder returns the rank in c for each rank of grid t. With reorder, it tries to cut the grid
-// into equal boxes that each fill one machine. It then places the ranks of a box on one machine, so
-// that the fewest neighbours are on different machines. All ranks compute the same order.
+// cartOrder returns the rank in c for each rank of grid t. With reorder, it divides the grid, if
+// possible, into equal boxes that each fill one machine, such that the fewest neighbours are on
+// different machines. All ranks compute the same order.
 func (c *Comm) cartOrder(t *cart, reorder bool) []int {
 	n := gridSize(t.dims)
 	order := unordered(n)()
@@ -53,7 +53,7 @@ func (c *Comm) machines(n int) [][]int {
 }
 
 // bestBox returns the sides of the box of volume ranks that divides t evenly and has the smallest
-// surface, or nil if there is no such box. Sides that span the whole grid do not count as surface.
+// surface, or nil if no such box exists. Sides that span the whole grid do not count as surface.
 func (t *cart) bestBox(volume int) []int {
 	var best []int
 	least := 0

@@ -5,21 +5,21 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // checkVariable is the environment variable that turns on checks. With P2PMPI_CHECK=1 at all ranks,
 // the ranks of a communicator compare their calls before each collective, and before they create a
-// communicator from it. Rank 0 gathers the calls, judges them with package calls, and broadcasts
-// the verdict:
+// new communicator. Rank 0 gathers the calls, judges them with package calls, and broadcasts the
+// verdict:
 //
 //	rank 1..n-1            rank 0
 //	    |-- call, arguments -->|  Judge
-//	    |<-- verdict ----------|  broadcast along a tree; either all ranks fail or none
+//	    |<-- verdict ----------|  broadcast along a tree; all ranks fail, or none fails
 //
-// Calls are compared in the order in which a rank makes them, blocking or not, in a separate
-// context. A nonblocking call is compared in the background, before it starts. The comparison makes
-// every collective wait for all ranks, as MPI allows, and changes no result.
+// Blocking and nonblocking calls are compared in program order, in a separate context. A nonblocking
+// call is compared in the background, before it starts. The comparison makes every collective wait
+// for all ranks, as MPI allows, and changes no result.
 const checkVariable = proclink.CheckVariable
 
 // checksWanted reports whether the environment variable turns checks on.
@@ -36,13 +36,13 @@ func checksWanted() (bool, error) {
 
 // A comparison compares one call on a communicator with the calls of the other ranks.
 type comparison struct {
-	before *comparison // comparison of the previous call; nil if that is done or there was none
+	before *comparison // comparison of the previous call; nil if it is done or did not exist
 	done   chan struct{}
 	err    error  // outcome; valid after done is closed
 	call   string // description for reports
 }
 
-// wait returns the outcome of the comparison. x is nil without checks.
+// wait returns the outcome of the comparison. Without checks, x is nil.
 func (x *comparison) wait() error {
 	if x == nil {
 		return nil
@@ -51,9 +51,9 @@ func (x *comparison) wait() error {
 	return x.err
 }
 
-// agree compares call with the calls of the other ranks, if checks are on. invalid is the reason
-// why this rank rejects its arguments, or nil; agree returns it after it has told the other ranks.
-// For a nonblocking call, agree only starts the comparison.
+// agree compares call with the calls of the other ranks, if checks are on. invalid is the reason why
+// this rank rejects its arguments, or nil; agree returns it after it has sent the reason to the
+// other ranks. For a nonblocking call, agree only starts the comparison.
 func (c *Comm) agree(op string, call calls.Call, invalid error) error {
 	if !c.world.checks {
 		return invalid
@@ -139,7 +139,7 @@ func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
 	}
 	var said []byte
 	if group.rank != 0 {
-		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, words.Standard); err != nil {
+		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, engineapi.Standard); err != nil {
 			return calls.Difference{}, err
 		}
 	} else if said, err = c.judge(group, mine); err != nil {
@@ -152,7 +152,7 @@ func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
 	return calls.DecodeDifference(said)
 }
 
-// checkTag is the tag of the messages that carry calls to compare.
+// checkTag is the tag of the messages with calls to compare.
 const checkTag = 0
 
 // judge returns the verdict on the calls of all ranks. Rank 0 calls it.
@@ -180,15 +180,15 @@ func (c *Comm) callOf(rank int) (calls.Call, error) {
 	return calls.Decode(b)
 }
 
-// judgeGroups returns the verdict for intercommunicator c. Each group compares its own ranks, and
-// its first rank compares its call with that of the other group's first rank.
+// judgeGroups returns the verdict for intercommunicator c. Each group compares the calls of its
+// ranks, and the first ranks of the two groups compare their calls.
 func (c *Comm) judgeGroups(local []calls.Call) ([]byte, error) {
 	d := calls.Judge(local, rankName)
 	b, err := calls.Encode(local[0])
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, words.Standard)
+	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, engineapi.Standard)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// differing lists calls in which three ranks differ, and the text of the error.
+// differing contains programs in which the calls of three ranks differ, and the text of the error.
 var differing = []struct {
 	name string
 	call func(*World) error
@@ -40,7 +40,7 @@ var differing = []struct {
 		_, err := w.Split(0, 0)
 		return err
 	}, "mpj.Dup at rank 0: invalid communicator: in communicator \"world\" rank 0 calls Dup() at check_test.go:"},
-	{"not blocking", func(w *World) error {
+	{"nonblocking", func(w *World) error {
 		g, err := w.CartCreate([]int{3}, []bool{true}, false)
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ var differing = []struct {
 }
 
 // TestCheckNamesDifferentCalls checks that with P2PMPI_CHECK, all ranks get an error if their calls
-// differ, and none hangs.
+// differ, and no rank hangs.
 func TestCheckNamesDifferentCalls(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	for _, c := range differing {
@@ -81,7 +81,7 @@ func TestCheckNamesDifferentCalls(t *testing.T) {
 	}
 }
 
-// TestCheckAcceptsCorrectPrograms checks that a correct program runs as it does without checks.
+// TestCheckAcceptsCorrectPrograms checks that a correct program runs as without checks.
 func TestCheckAcceptsCorrectPrograms(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	inEveryShape(t, func(w *World) error {
@@ -101,7 +101,7 @@ func TestCheckAcceptsCorrectPrograms(t *testing.T) {
 }
 
 // TestCheckNamesForgottenRequests checks that requests that were not waited for are reported with
-// the place of their start, and that freed ones are not reported.
+// the file and line of their start, and that freed requests are not reported.
 func TestCheckNamesForgottenRequests(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	err := RunLocal(context.Background(), 1, func(w *World) error {
@@ -121,8 +121,8 @@ func TestCheckNamesForgottenRequests(t *testing.T) {
 	}
 }
 
-// TestCheckNamesMessagesToAFinalizedRank checks that a rank reports messages that it never
-// received.
+// TestCheckNamesMessagesToAFinalizedRank checks that a rank that finalizes reports messages that it
+// has not received.
 func TestCheckNamesMessagesToAFinalizedRank(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	for _, length := range []int{1, 1 << 20} {

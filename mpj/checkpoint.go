@@ -8,12 +8,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
-// Checkpoint makes the state of this rank's program available to replicas that replace lost ones,
-// so that they need not repeat its past work. All replicas of a rank call Checkpoint at the same
-// points of the program, for instance between two steps. Different ranks need not call it together.
+// Checkpoint makes the state of this rank's program available to replicas that replace lost ones, so
+// that they need not repeat its past work. All replicas of a rank call Checkpoint at the same points
+// of the program, for instance between two steps. Different ranks need not call Checkpoint at the
+// same time.
 //
 //	err := world.Checkpoint(func(to io.Writer) error {
 //		return binary.Write(to, binary.LittleEndian, state) // step, and everything that later steps need
@@ -25,12 +26,12 @@ import (
 // --heal and -r 2 or more. It does not call save while a new replica is being brought up to date.
 //
 // A new replica runs the program from its beginning to its first Checkpoint, with the messages that
-// its rank received there, so keep the part before the first Checkpoint short. The first Checkpoint
-// then calls restore with the data that the last save of its rank wrote, and the program continues
-// from there. If there is no saved state, Checkpoint returns as usual.
+// its rank received in that part, so keep this part short. The first Checkpoint then calls restore
+// with the data that the last save of its rank wrote, and the program continues from there. Without
+// a saved state, Checkpoint returns as in a running replica.
 //
-// No communication of this rank may be in progress: no incomplete request, no message taken by
-// Mprobe, no message in the buffer of buffered mode, and no goroutine that communicates. A freed
+// No communication of this rank may be in progress: no incomplete request, no message that Mprobe
+// has taken, no message in the buffer of buffered mode, and no goroutine that communicates. A freed
 // request does not count, but no checkpoint is made while it still receives. Messages that have
 // arrived and were not received yet are preserved. No communicator may be created after the first
 // Checkpoint.
@@ -39,11 +40,11 @@ import (
 // create a source for each step, with the step number in the seed. Files that the program has
 // written are part of its state, so save must include them.
 //
-// save may write up to the disk limit of the process, at most 1 GiB. If the disk is full, the
-// writer reports no error, and no checkpoint is made. Each checkpoint truncates the log of
-// messages, so a program with checkpoints can be healed however long it runs. All output of the
-// program must have reached the user, in whole lines. Checkpoint waits at most one second for that,
-// and otherwise makes no checkpoint.
+// save may write up to the disk limit of the process, at most 1 GiB. If the disk is full, the writer
+// reports no error, and no checkpoint is made. Each checkpoint truncates the message log, so a
+// program with checkpoints can be healed however long it runs. All output of the program must have
+// reached the user, in whole lines. Checkpoint waits at most one second for this, and otherwise
+// makes no checkpoint.
 //
 // Checkpoint returns ErrRequest or ErrComm if these conditions are violated, or the error of save
 // or restore.
@@ -55,13 +56,13 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 	if err := w.atRest(op); err != nil {
 		return err
 	}
-	return w.wrap(op, w.engine.Checkpoint(words.Checkpoint{
+	return w.wrap(op, w.engine.Checkpoint(engineapi.Checkpoint{
 		Save: save, Restore: restore, Own: w.own, TakeOwn: w.takeOwn,
 	}))
 }
 
 // atRest returns an error while communication is in progress. The result is the same at all
-// replicas, and without replicas.
+// replicas, and the same without replicas.
 func (w *World) atRest(op string) error {
 	if n := w.active.Load(); n > 0 {
 		return w.failf(ErrRequest, op, "%d requests or messages of Mprobe are in progress: wait for them, or receive them, first", n)
@@ -114,8 +115,8 @@ func (s *identities) all() []*Comm {
 // A record is the saved state of one communicator.
 type record struct {
 	id         uint32
-	operations uint64 // nonblocking collectives so far
-	made       uint64 // communicators created from it
+	operations uint64 // number of nonblocking collectives so far
+	made       uint64 // number of communicators created from it
 }
 
 // own returns the state of this process, and whether the user has received all its output.
@@ -172,14 +173,15 @@ func decodeOwn(b []byte) (printed [2]uint64, records []record, err error) {
 	return printed, records, nil
 }
 
-// begun returns the number of operations started so far.
+// begun returns the number of operations that have been started.
 func (o *operations) begun() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.count
 }
 
-// goTo sets the number of operations started and completed so far.
+// goTo sets the number of operations that have been started, and the number of those completed, to
+// count.
 func (o *operations) goTo(count int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

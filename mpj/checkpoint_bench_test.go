@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// BenchmarkCheckpoint measures how long a checkpoint delays the program: one rank with two
-// replicas, each of which writes its state into a file.
+// BenchmarkCheckpoint measures the delay of the program by a checkpoint, with one rank of two
+// replicas that each write their state into a file.
 func BenchmarkCheckpoint(b *testing.B) {
 	for _, mib := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("%d MiB", mib), func(b *testing.B) {

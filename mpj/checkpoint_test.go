@@ -15,11 +15,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A progress is the state of checkpointed: the observations in the rounds so far.
+// A progress is the state of the program checkpointed: the observations in the rounds so far.
 type progress struct{ Seen []string }
 
-// checkpointed is like mixed, with a checkpoint before each round. At each checkpoint, there are
-// messages that have not been received.
+// checkpointed is like mixed, with a checkpoint before each round. At each checkpoint, some messages
+// have not been received.
 func checkpointed(d *drill, w *World) error {
 	c, err := w.Dup()
 	if err != nil {
@@ -83,7 +83,7 @@ func checkpointedRound(w *World, c *Comm, round int) (string, error) {
 }
 
 // TestNewReplicaResumesFromACheckpoint checks R1 and R2 for a rank that loses all its original
-// replicas, after a new replica has resumed from the checkpoint of one of them.
+// replicas after a new replica has resumed from the checkpoint of an original replica.
 func TestNewReplicaResumesFromACheckpoint(t *testing.T) {
 	skip.Long(t)
 	shapes := []localworld.Config{{Ranks: 3, Replicas: 2}, {Ranks: 2, Replicas: 3}, {Ranks: 3, Replicas: 2, Sockets: true}}
@@ -127,12 +127,12 @@ func TestCheckpointIsRefusedDuringPendingOperations(t *testing.T) {
 		m, _, probed := Mprobe(w.Comm, 0, 2)
 		want("a message of Mprobe", ErrRequest)
 		err = first(err, probed, last(Mrecv(m, buf)))
-		want("one that has been received", "")
+		want("a message of Mprobe that has been received", "")
 		p, inited := RecvInit(w.Comm, buf, 0, 4)
 		err = first(err, inited, p.Start())
 		want("a persistent receive", ErrRequest)
 		p.Free()
-		want("one that was freed", "")
+		want("a persistent receive that was freed", "")
 		p.Free()
 		err = first(err, Send(w.Comm, buf, 0, 4), last(p.Wait()))
 		b, begun := Ibarrier(w.Comm)
@@ -167,7 +167,7 @@ func TestErrorOfSaveIsReturned(t *testing.T) {
 	}
 }
 
-// FuzzDecodeOwn checks that no description of communicators causes harm.
+// FuzzDecodeOwn checks that arbitrary descriptions of communicators are harmless.
 func FuzzDecodeOwn(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{3, 4, 1, 2, 3})

@@ -10,31 +10,32 @@ import (
 )
 
 // All ranks of a communicator call the same collectives in the same order, with the same root and
-// operation, and with matching lengths. A length that does not match is an error at the receiving
-// rank; the error names both ranks and lengths.
+// operation, and with matching lengths. A mismatched length is an error at the receiving rank; the
+// error names both ranks and both lengths.
 //
 // The results of collectives depend only on the arguments and the number of ranks, so every run and
-// every replica gets the same bits. Package collective describes the algorithms and why this holds;
-// its table chooses among them by size. The environment variable P2PMPI_COLL overrides the choice,
-// as in
+// every replica gets the same bits. Package collective describes the algorithms and the reasons; its
+// table chooses an algorithm by size. The environment variable P2PMPI_COLL overrides the choice, as
+// in
 //
 //	P2PMPI_COLL=allreduce=ring,bcast=binomial
 //
 // P2PMPI_COLL must be the same at all ranks.
 //
-// Where MPI has MPI_IN_PLACE, the send buffer is nil: this rank's contribution is then already in
-// the place of its part of the result. In a collective without a root, either all ranks pass nil or
-// none does.
+// A nil send buffer has the meaning of MPI_IN_PLACE: this rank's contribution is already in the
+// place of its part of the result. In a collective without a root, either all ranks or no ranks pass
+// nil.
 //
 // Functions whose names begin with I are nonblocking. The operation proceeds while the program
-// computes; all buffers belong to it until the request is complete. All ranks start the operations
-// of a communicator, blocking or not, in the same order. Each nonblocking function repeats the one
-// line of its blocking form, because a shared closure would cost the blocking form an allocation.
+// computes; all buffers belong to the operation until the request is complete. All ranks start the
+// blocking and nonblocking operations of a communicator in the same order. Each nonblocking function
+// repeats the one line of its blocking form, because a shared closure would cost the blocking form
+// an allocation.
 
-// forced holds the algorithms that P2PMPI_COLL selects.
+// forced contains the algorithms that P2PMPI_COLL selects.
 type forced struct {
 	algorithms *collective.Forced
-	err        error // parse error of the variable, or nil; every collective returns it
+	err        error // parse error of the variable, which every collective returns, or nil
 }
 
 // collectiveVariable is the environment variable that selects algorithms.
@@ -48,7 +49,7 @@ func forcedByUser() forced {
 	return forced{algorithms, err}
 }
 
-// A locality holds the machines and clusters on which the ranks of a communicator run.
+// A locality contains the machines and clusters of the ranks of a communicator.
 type locality struct {
 	once   sync.Once
 	levels *collective.Levels
@@ -66,7 +67,7 @@ func (c *Comm) team(slot uint32) collective.Team {
 	}
 	return collective.Team{
 		Engine: c.engine, Context: c.context(slot), World: c.ranks, Rank: c.rank, Size: c.size,
-		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Spoils: &c.spoils,
+		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Failures: &c.failures,
 	}
 }
 
@@ -78,7 +79,7 @@ func (c *Comm) background(op string, carryOut func(*collective.Team) error) (*Re
 	}), nil
 }
 
-// Barrier returns when every rank of c has called it.
+// Barrier returns when every rank of c has called Barrier.
 func Barrier(c *Comm) error {
 	if err := c.checkBarrier("Barrier"); err != nil {
 		return err
@@ -103,7 +104,7 @@ func (c *Comm) checkBarrier(op string) error {
 	return c.agree(op, plainCall(""), nil)
 }
 
-// Bcast copies root's buf to the buf of every rank. All have the same length.
+// Bcast copies root's buf to the buf of every rank. All ranks pass the same length.
 func Bcast[T Element](c *Comm, buf []T, root int) error {
 	if err := checkBcast(c, "Bcast", buf, root); err != nil {
 		return err
@@ -131,8 +132,8 @@ func checkBcast[T Element](c *Comm, op string, buf []T, root int) error {
 	return err
 }
 
-// BcastTyped is Bcast for items of a datatype. The layouts may differ between ranks, as long as all
-// have the same Size.
+// BcastTyped is Bcast for items of a datatype. The layouts may differ between ranks, but all items
+// must have the same total size.
 func BcastTyped(c *Comm, x Typed, root int) error {
 	const op = "BcastTyped"
 	if err := x.check(c, op); err != nil {

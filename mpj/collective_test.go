@@ -39,7 +39,7 @@ func inEveryShape(t *testing.T, program func(*World) error) {
 	}
 }
 
-// want returns an error that describes the difference if got is not equal to want.
+// want returns an error that describes the difference unless got equals want.
 func want[T comparable](what string, got, want []T) error {
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("%s: got %v, want %v", what, got, want)
@@ -76,7 +76,7 @@ func everyone[T Ordered](n, count int) []T {
 	return all
 }
 
-// folded combines the data of ranks 0 to last in order.
+// folded combines the data of ranks 0 to last in rank order.
 func folded[T Ordered](last, count int, op Op[T]) []T {
 	acc := data[T](0, count)
 	for i := 1; i <= last; i++ {
@@ -210,9 +210,9 @@ func checkTriangle(c *Comm) error {
 	return first(Alltoallv(c, send, counts, nil, recv, counts, nil), want("Alltoallv", recv, expected))
 }
 
-// TestOpsMeetRanksInOrder uses the composition of affine maps x -> a*x+b, which is associative but
-// not commutative. A complex number holds one map.
-func TestOpsMeetRanksInOrder(t *testing.T) {
+// TestOpsCombineRanksInOrder uses the composition of affine maps x -> a*x+b, which is associative
+// but not commutative. A complex number represents one map.
+func TestOpsCombineRanksInOrder(t *testing.T) {
 	compose := Each(func(f, g complex128) complex128 {
 		return complex(real(f)*real(g), imag(f)*real(g)+imag(g))
 	})

@@ -10,7 +10,8 @@ import (
 )
 
 // TestWarmCollectivesAllocateNothing checks that a repeated small collective over shared memory
-// allocates nothing at either rank. Under the race detector, sync.Pool drops items on purpose.
+// allocates nothing at either rank. It does not run under the race detector, with which sync.Pool
+// drops items.
 func TestWarmCollectivesAllocateNothing(t *testing.T) {
 	calls := map[string]func(c *Comm, one, two, out []float64) error{
 		"Barrier":            func(c *Comm, _, _, _ []float64) error { return Barrier(c) },

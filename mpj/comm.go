@@ -5,23 +5,23 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 const (
 	// AnySource lets a receive or probe match a message of any rank.
-	AnySource = words.AnySource
+	AnySource = engineapi.AnySource
 	// AnyTag lets a receive or probe match a message of any tag.
-	AnyTag = words.AnyTag
+	AnyTag = engineapi.AnyTag
 	// ProcNull is the null rank: messages sent to it are discarded, and a receive from it returns
 	// at once with Source ProcNull and Size 0.
 	ProcNull = -2
 	// MaxTag is the largest tag; the smallest is 0.
 	MaxTag = math.MaxInt32
-	// Undefined stands for a number that does not exist. Count returns it if a message is not a
-	// whole number of elements. Waitany returns it as the index if no request is active, and
-	// Group.Rank for a process that is not a member.
+	// Undefined represents a number that does not exist. Count returns Undefined if a message is not
+	// a whole number of elements, Waitany if no request is active, and Group.Rank for a process that
+	// is not a member.
 	Undefined = -3
 )
 
@@ -37,8 +37,8 @@ type Comm struct {
 
 	rank, size int
 	// ranks maps each rank that messages may address to its world rank; nil means the identity.
-	// named is the number of these ranks. inverse maps a world rank to its rank, or to Undefined.
-	// Messages on an intercommunicator address the remote group.
+	// named is the number of these ranks. inverse maps a world rank to its rank in c, or to
+	// Undefined. Messages on an intercommunicator address the remote group.
 	ranks   []int
 	named   int
 	inverse []int32
@@ -50,17 +50,17 @@ type Comm struct {
 	lineage lineage
 	made    uint64 // communicators created from this one
 
-	topology topology // nil if there is none
+	topology topology // nil without a topology
 
 	operations operations // nonblocking collectives
 	locality   locality
-	spoils     collective.Spoils
+	failures   collective.Failures
 
 	mu         sync.Mutex // guards the fields below
 	name       string
 	errhandler Errhandler
 	attributes []attribute       // in the order in which they were set
-	called     map[uint32]string // with checks: last collective in each slot; blocking ones in collectiveSlot
+	called     map[uint32]string // with checks: last collective in each slot; blocking collectives are in collectiveSlot
 	compared   *comparison       // with checks: comparison of the last collective
 }
 
@@ -111,7 +111,7 @@ func (c *Comm) rankOf(world int) int {
 	return Undefined
 }
 
-// place returns where rank runs.
+// place returns the machine and cluster of rank.
 func (c *Comm) place(rank int) place {
 	if c.world.places == nil {
 		return place{}
@@ -119,14 +119,14 @@ func (c *Comm) place(rank int) place {
 	return c.world.places[c.worldRank(rank)]
 }
 
-// Rank returns the rank of this process in c, 0..Size()-1; for an intercommunicator, its rank in
-// the local group.
+// Rank returns the rank of this process in c, 0..Size()-1, or in the local group of an
+// intercommunicator.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size returns the number of ranks in c; for an intercommunicator, in the local group.
+// Size returns the number of ranks in c, or in the local group of an intercommunicator.
 func (c *Comm) Size() int { return c.size }
 
-// Group returns the ranks of c; for an intercommunicator, the local group.
+// Group returns the ranks of c, or the local group of an intercommunicator.
 func (c *Comm) Group() Group {
 	if c.local != nil {
 		return c.local.Group()
@@ -143,9 +143,9 @@ func (c *Comm) namedGroup() Group {
 	return g
 }
 
-// Compare reports how similar c and d are: Identical if they are the same communicator, Congruent
-// if they have the same ranks in the same order, Similar if they have them in another order, else
-// Unequal.
+// Compare compares c and d. It returns Identical if they are the same communicator, Congruent if
+// they have the same ranks in the same order, Similar if they have the same ranks in a different
+// order, and otherwise Unequal.
 func (c *Comm) Compare(d *Comm) Comparison {
 	if c == d {
 		return Identical
@@ -186,8 +186,8 @@ type Status struct {
 	Cancelled bool
 }
 
-// Count returns how many elements of type T the message of s holds, or Undefined if its size is not
-// a whole number of them.
+// Count returns the number of elements of type T in the message of s, or Undefined if the size of
+// the message is not a whole number of elements.
 func Count[T Element](s Status) int {
 	if s.Size%sizeOf[T]() != 0 {
 		return Undefined
@@ -196,14 +196,14 @@ func Count[T Element](s Status) int {
 }
 
 // statusOf converts a status of the engine to the ranks of c.
-func (c *Comm) statusOf(s words.Status) Status {
+func (c *Comm) statusOf(s engineapi.Status) Status {
 	return Status{Source: c.rankOf(s.Source), Tag: int(s.Tag), Size: s.Size}
 }
 
-// nothing is the status of a receive from ProcNull.
+// nothing is the status of every receive from ProcNull.
 var nothing = Status{Source: ProcNull, Tag: AnyTag}
 
-// empty is the status of a request that received nothing.
+// empty is the status of a request that received no message.
 var empty = Status{Source: AnySource, Tag: AnyTag}
 
 // plain reports whether c, rank and tag are valid and neither rank nor tag has a special meaning,
@@ -213,7 +213,7 @@ func (c *Comm) plain(rank, tag int) bool {
 	return c != nil && uint(rank) < uint(c.named) && uint(tag) <= MaxTag && !c.freed.Load()
 }
 
-// checkDest returns an error if the message cannot be sent. dest may be ProcNull.
+// checkDest returns an error if the arguments of a send are invalid. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
 	if err := c.check(op); err != nil {
 		return err
@@ -227,7 +227,7 @@ func (c *Comm) checkDest(op string, dest, tag int) error {
 	return nil
 }
 
-// checkSource returns an error if the receive is invalid. source may be ProcNull.
+// checkSource returns an error if the arguments of a receive are invalid. source may be ProcNull.
 func (c *Comm) checkSource(op string, source, tag int) error {
 	if err := c.check(op); err != nil {
 		return err
@@ -241,8 +241,8 @@ func (c *Comm) checkSource(op string, source, tag int) error {
 	return nil
 }
 
-// check returns an error if c is nil, as Split and others return at ranks outside the new
-// communicator, or if c was freed.
+// check returns an error if c is nil or was freed. Split and similar functions return nil at ranks
+// outside the new communicator.
 func (c *Comm) check(op string) error {
 	if c == nil {
 		return failf(ErrComm, op, "this process is not in the communicator, which is nil")
@@ -253,13 +253,13 @@ func (c *Comm) check(op string) error {
 	return nil
 }
 
-// checkIntra is check for operations that intercommunicators do not support.
+// checkIntra is like check, for operations that intercommunicators do not support.
 func (c *Comm) checkIntra(op string) error {
 	if err := c.check(op); err != nil {
 		return err
 	}
 	if c.local != nil {
-		return c.failf(ErrComm, op, "communicator %q is an intercommunicator: Merge makes one that has collectives", c.Name())
+		return c.failf(ErrComm, op, "communicator %q is an intercommunicator: use Merge to make a communicator that has collectives", c.Name())
 	}
 	if err := c.world.forced.err; err != nil {
 		return c.failf(ErrArg, op, "%v", err)

@@ -14,7 +14,7 @@ import (
 
 var fullConformance = flag.Bool("conformance.full", !raceEnabled, "run the conformance suite in every shape, also under -race")
 
-// ways are the channels that the suite runs over within this process.
+// ways contains the kinds of channels with which the suite runs within this process.
 var ways = []struct {
 	name string
 	use  localworld.Config
@@ -24,7 +24,7 @@ var ways = []struct {
 	{"stream", localworld.Config{Sockets: true}},
 }
 
-// chosen reports whether the suite runs in a shape when it does not run in all shapes.
+// chosen reports whether the suite runs in a shape if it does not run in all shapes.
 func chosen(way string, n, r int) bool {
 	switch way {
 	case "self":
@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceUnderCheck checks that checks change nothing for correct programs. With replicas,
+// TestConformanceUnderCheck checks that correct programs behave the same with checks. With replicas,
 // only collectives are compared.
 func TestConformanceUnderCheck(t *testing.T) {
 	skip.Long(t)

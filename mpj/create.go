@@ -10,10 +10,9 @@ import (
 // All ranks of a communicator create new communicators from it in the same order, as with
 // collectives. Several goroutines may create communicators from different parents at the same time.
 
-// Dup returns a communicator with the ranks, the topology and the error handler of c, and with
-// contexts of its own. Copy functions decide which attributes it gets. All ranks of c call Dup. A
-// library duplicates the communicator that it is given, to separate its messages from the
-// program's.
+// Dup returns a communicator with the ranks, the topology and the error handler of c, and with new
+// contexts. Copy functions decide which attributes it gets. All ranks of c call Dup. A library
+// duplicates the communicator that it is given, to separate its messages from those of the program.
 func (c *Comm) Dup() (*Comm, error) {
 	if err := c.check("Dup"); err != nil {
 		return nil, err
@@ -53,9 +52,9 @@ func (c *Comm) agreement() agreement {
 	return c.every
 }
 
-// Split creates one communicator for each color, of all ranks that pass that color. Ranks are
-// ordered by key, and ranks with equal keys by their rank in c. A rank that passes Undefined as
-// color gets nil. All ranks of c call Split.
+// Split creates one communicator for each color, which contains all ranks that pass that color.
+// Ranks are ordered by key, and ranks with equal keys by their rank in c. A rank that passes
+// Undefined as color gets nil. All ranks of c call Split.
 func (c *Comm) Split(color, key int) (*Comm, error) { return c.split("Split", color, key) }
 
 // A SplitKind selects the ranks that SplitType groups together.
@@ -64,7 +63,7 @@ type SplitKind int
 const (
 	// SplitMachine groups the ranks on one machine, which share memory.
 	SplitMachine SplitKind = iota
-	// SplitCluster groups the ranks on machines near each other.
+	// SplitCluster groups the ranks on nearby machines.
 	SplitCluster
 )
 
@@ -120,7 +119,7 @@ func (c *Comm) splitOff(op string, color, key int) (*Comm, error) {
 	}
 	for i := range c.size {
 		if theirs := all[2*i]; theirs < 0 && theirs != Undefined {
-			return nil, failf(ErrArg, op, "rank %d gives color %d: colors are at least 0, or Undefined", i, theirs)
+			return nil, failf(ErrArg, op, "rank %d passes color %d: colors are at least 0, or Undefined", i, theirs)
 		}
 	}
 	id, err := c.identify(l, c.every)
@@ -131,7 +130,7 @@ func (c *Comm) splitOff(op string, color, key int) (*Comm, error) {
 }
 
 // sameColor returns the world ranks of the ranks with the color of this rank, ordered by key. all
-// holds the color and the key of each rank.
+// contains the color and the key of each rank.
 func (c *Comm) sameColor(all []int64) []int {
 	var ranks []int
 	for i := range c.size {

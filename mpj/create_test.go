@@ -10,7 +10,7 @@ import (
 )
 
 // works checks that c has these world ranks, in order, and that a collective and messages around a
-// ring work on it.
+// ring work on c.
 func works(c *Comm, members ...int) error {
 	sum, n := make([]int, 1), c.Size()
 	buf := make([]int, 1)
@@ -54,7 +54,7 @@ func TestDupSeparatesMessages(t *testing.T) {
 			return err
 		}
 		if got := d.Compare(w.Comm); got != Congruent {
-			return fmt.Errorf("a duplicate is %v", got)
+			return fmt.Errorf("Compare returns %v for a duplicate", got)
 		}
 		mine, theirs := make([]int, 1), make([]int, 1)
 		err = first(
@@ -86,7 +86,7 @@ func TestSplitIsByColorAndKey(t *testing.T) {
 			return err
 		}
 		if (some != nil) != (w.Rank() > 0) {
-			return fmt.Errorf("color Undefined gives %v", some)
+			return fmt.Errorf("color Undefined returns %v", some)
 		}
 		if some != nil {
 			if err := works(some, numbers(1, 1, n)...); err != nil {
@@ -109,7 +109,7 @@ func TestCreateUsesAGroup(t *testing.T) {
 			return first(err, want("outside", []bool{c == nil}, []bool{w.Rank()%2 == 1}))
 		}
 		none, err := c.Create(GroupEmpty)
-		return first(err, works(c, members...), want("of nobody", []bool{none == nil}, []bool{true}))
+		return first(err, works(c, members...), want("a nil communicator", []bool{none == nil}, []bool{true}))
 	})
 }
 
@@ -129,7 +129,8 @@ func TestCreateOfSeveralGroups(t *testing.T) {
 	})
 }
 
-// TestSplitDownToOne checks that communicators made from communicators, kept and freed, never mix.
+// TestSplitDownToOne checks that communicators that are made from communicators, some of which are
+// freed, never mix messages.
 func TestSplitDownToOne(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		c := w.Comm
@@ -195,7 +196,7 @@ func TestConcurrentCreation(t *testing.T) {
 		errs := make([]error, parallel)
 		for k := range parallel {
 			i := (k*(w.Rank()+1) + w.Rank()) % parallel
-			if w.Rank() == 1 || w.Rank() == 3 { // 2k and 4k are not onto
+			if w.Rank() == 1 || w.Rank() == 3 { // factors 2 and 4 do not give a permutation
 				i = (k + w.Rank()) % parallel
 			}
 			all.Go(func() {
@@ -220,8 +221,8 @@ func TestConcurrentCreation(t *testing.T) {
 	}
 }
 
-// TestUsedCommunicatorIDsAreSkipped checks that if processes use many ids, different ones at
-// each, a creation still finds an id that no process uses.
+// TestUsedCommunicatorIDsAreSkipped checks that a creation finds an id that no process uses, even if
+// each process uses many different ids.
 func TestUsedCommunicatorIDsAreSkipped(t *testing.T) {
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		for k := range 10 {
@@ -243,7 +244,7 @@ func TestUsedCommunicatorIDsAreSkipped(t *testing.T) {
 func TestWrongCreationsAreErrors(t *testing.T) {
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		_, err1 := w.Split(-5*w.Rank(), 0)
-		if err := isClass(err1, ErrArg); err != nil || !strings.Contains(err1.Error(), "rank 1 gives color -5") {
+		if err := isClass(err1, ErrArg); err != nil || !strings.Contains(err1.Error(), "rank 1 passes color -5") {
 			return fmt.Errorf("negative color: %w", err1)
 		}
 		c, err := w.Split(w.Rank()%2, 0)
@@ -266,8 +267,8 @@ func TestWrongCreationsAreErrors(t *testing.T) {
 	}
 }
 
-// TestFreedAndNilCommunicatorsAreRefused checks that every call on a freed communicator, or on one
-// that does not contain this process, fails with an error that names it.
+// TestFreedAndNilCommunicatorsAreRefused checks that every call on a freed or nil communicator
+// fails, with an error that names the freed communicator.
 func TestFreedAndNilCommunicatorsAreRefused(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		freed, err := w.Dup()
@@ -374,8 +375,8 @@ func TestR2CommunicatorsSurviveKills(t *testing.T) {
 	})
 }
 
-// TestFreedCommunicatorsKeepOnlyTheirID checks that a program may create and free
-// communicators for as long as it runs.
+// TestFreedCommunicatorsKeepOnlyTheirID checks that no state of freed communicators except their ids
+// is kept, so that a program may create and free communicators without limit.
 func TestFreedCommunicatorsKeepOnlyTheirID(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		const rounds = 200

@@ -8,20 +8,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 
-// A Datatype describes which parts of a []T are data and in which order, as MPI's derived datatypes
-// do: a column of a matrix, some fields of a struct. At combines a datatype with a slice into a
-// Typed, which SendTyped and similar functions take.
+// A Datatype describes the parts of a []T that are data, and their order, as MPI's derived datatypes
+// do: for instance a column of a matrix, or some fields of a struct. At combines a datatype with a
+// slice into a Typed, which SendTyped and similar functions take.
 //
 //	column := mpj.TypeOf[float64]().Vector(rows, 1, columns)
 //	err := mpj.SendTyped(comm, column.At(matrix, 3, 1), right, 0)
 //
-// Datatypes are immutable values. Constructors flatten them, so there is nothing to commit or free.
-// A datatype made from invalid arguments is itself invalid: Err returns the reason, and so does
-// every use.
+// Datatypes are immutable values, which need not be committed or freed. A datatype made from invalid
+// arguments is invalid: Err, and every call that uses the datatype, returns the reason.
 //
-// A message has no gaps and does not describe how its data lay in memory. Data sent with one
-// datatype can be received with any other that has the same sequence of elements, or with Recv into
-// a slice.
+// A message has no gaps and does not describe the layout of its data in memory. Data sent with one
+// datatype can be received with any other datatype that has the same sequence of elements, or with
+// Recv into a slice.
 type Datatype[T any] struct {
 	of  *layout.Layout // nil in the zero Datatype and if err is set
 	err *Error
@@ -119,16 +118,16 @@ func (t Datatype[T]) HindexedBlock(blocklength int, displacements []int) Datatyp
 }
 
 // Subarray returns a part of a multidimensional array of items: in dimension i, subsizes[i] of the
-// sizes[i] items, from starts[i] on. Items of the last dimension are adjacent, as in Go and C; for
-// Fortran's order, reverse the three slices. The extent is that of the whole array.
+// sizes[i] items, beginning at starts[i]. Items of the last dimension are adjacent, as in Go and C;
+// for Fortran's order, reverse the three slices. The extent is the extent of the whole array.
 func (t Datatype[T]) Subarray(sizes, subsizes, starts []int) Datatype[T] {
 	return t.derive("Subarray", func(l *layout.Layout) (*layout.Layout, error) {
 		return layout.Subarray(sizes, subsizes, starts, l)
 	})
 }
 
-// Resized returns t with another lower bound and extent, in bytes, which determine where
-// consecutive items begin. The data within an item do not move.
+// Resized returns t with the given lower bound and extent, in bytes, which determine the positions
+// of consecutive items. The data within an item does not move.
 func (t Datatype[T]) Resized(lb, extent int) Datatype[T] {
 	return t.derive("Resized", func(l *layout.Layout) (*layout.Layout, error) {
 		return layout.Resized(l, lb, extent)
@@ -170,18 +169,19 @@ func (t Datatype[T]) Size() int { return t.layout().Size() }
 // bytes.
 func (t Datatype[T]) Extent() (lb, extent int) { return t.layout().LB(), t.layout().Extent() }
 
-// TrueExtent returns the offset of the first byte of data and the distance from there to the end of
-// the last one, in bytes. Resized does not change them.
+// TrueExtent returns the offset of the first byte of data, and the distance from there to the end of
+// the last byte, in bytes. Resized does not change these values.
 func (t Datatype[T]) TrueExtent() (lb, extent int) {
 	return t.layout().TrueLB(), t.layout().TrueExtent()
 }
 
-// Count returns how many items of t the message of s holds, or Undefined if it is not a whole
-// number of them.
+// Count returns the number of items of t in the message of s, or Undefined if the message is not a
+// whole number of items.
 func (t Datatype[T]) Count(s Status) int { return orUndefined(t.layout().Count(s.Size)) }
 
-// Elements returns the number of basic elements in the message of s, even if it fills the last item
-// of t only in part (MPI_Get_elements). It returns Undefined if the message ends within an element.
+// Elements returns the number of basic elements in the message of s, even if the message fills the
+// last item of t only in part (MPI_Get_elements). It returns Undefined if the message ends within an
+// element.
 func (t Datatype[T]) Elements(s Status) int { return orUndefined(t.layout().Elements(s.Size)) }
 
 func orUndefined(n int, ok bool) int {

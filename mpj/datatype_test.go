@@ -32,11 +32,11 @@ func TestExtentsOfDatatypes(t *testing.T) {
 		{"column for columns", 32, 0, 8, 0, 8 * 31, describe(double.Vector(4, 1, 10).Resized(0, 8))},
 		{"triangle", 48, 0, 96, 0, 96, describe(double.Indexed([]int{3, 2, 1}, []int{0, 5, 11}))},
 		{"pairs", 48, 16, 80, 16, 80, describe(double.IndexedBlock(2, []int{2, 6, 10}))},
-		{"by bytes", 16, 0, 20, 0, 20, describe(double.HindexedBlock(1, []int{0, 12}))},
+		{"displacements in bytes", 16, 0, 20, 0, 20, describe(double.HindexedBlock(1, []int{0, 12}))},
 		{"struct", 39, 0, int(unsafe.Sizeof(particle{})), 0, 48, describe(TypeStructOf[particle]())},
 		{"fields", 36, 0, int(unsafe.Sizeof(particle{})), 8, 40, describe(TypeStructOf[particle]("Position", "Velocity"))},
 		{"halo", 24, 0, 8 * 25, 48, 88, describe(double.Subarray([]int{5, 5}, []int{3, 1}, []int{1, 1}))},
-		{"made by hand", 9, 0, 16, 0, 9, describe(TypeStruct[particle](FieldOf(1, 0, double), FieldOf(1, 8, TypeOf[byte]())))},
+		{"explicit offsets", 9, 0, 16, 0, 9, describe(TypeStruct[particle](FieldOf(1, 0, double), FieldOf(1, 8, TypeOf[byte]())))},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func describe[T any](d Datatype[T]) func() [5]int {
 	}
 }
 
-// TestWrongDatatypesAreNamed checks that an invalid datatype or an access outside memory is an
-// error of the call, before anything is sent, and that no rank waits for it.
+// TestWrongDatatypesAreNamed checks that an invalid datatype or an access outside memory is an error
+// of the call, before a message is sent, and that no rank waits for the message.
 func TestWrongDatatypesAreNamed(t *testing.T) {
 	double, matrix := TypeOf[float64](), make([]float64, 12)
 	type withPointer struct {
@@ -91,7 +91,7 @@ func TestWrongDatatypesAreNamed(t *testing.T) {
 				"UnpackTyped": last(UnpackTyped(nil, c.x)),
 			} {
 				if !errors.Is(err, c.class) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), op) {
-					t.Errorf("got %v, want %q of %s that says %q", err, c.class, op, c.says)
+					t.Errorf("got %v, want %q of %s that contains %q", err, c.class, op, c.says)
 				}
 			}
 		}
@@ -144,9 +144,9 @@ func TestDatatypesOfEqualSignatureMatch(t *testing.T) {
 	})
 }
 
-// TestColumnsTravelInEveryMode checks that every send function for datatypes sends the same
+// TestColumnsAreSentInEveryMode checks that every send function for datatypes sends the same
 // message.
-func TestColumnsTravelInEveryMode(t *testing.T) {
+func TestColumnsAreSentInEveryMode(t *testing.T) {
 	const rows, columns = 3, 4
 	column := TypeOf[int]().Vector(rows, 1, columns)
 	inEveryShape(t, func(w *World) error {
@@ -221,7 +221,7 @@ func TestMessageMayFillADatatypeInPart(t *testing.T) {
 	}
 }
 
-func TestStructsTravelWithoutTheirPadding(t *testing.T) {
+func TestStructsAreSentWithoutPadding(t *testing.T) {
 	whole, moved := TypeStructOf[particle](), TypeStructOf[particle]("Position")
 	inEveryShape(t, func(w *World) error {
 		ps := make([]particle, 5)
@@ -282,11 +282,11 @@ func TestPackedMessagesAreMadeOfParts(t *testing.T) {
 		t.Errorf("got %q, %v, %v, %v", head, count, odd, last)
 	}
 	if _, err := Unpack(rest, count); !errors.Is(err, ErrTruncate) {
-		t.Errorf("of nothing: got %v", err)
+		t.Errorf("unpack of no bytes: got %v", err)
 	}
 }
 
-// FuzzUnpack checks that a part is filled entirely or not at all, whatever bytes arrive.
+// FuzzUnpack checks that Unpack fills a part entirely or not at all, for arbitrary bytes.
 func FuzzUnpack(f *testing.F) {
 	f.Add([]byte{}, uint8(0))
 	f.Add(bytes.Repeat([]byte{1}, 39), uint8(1))
@@ -300,7 +300,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		if err != nil {
 			if len(rest) != len(b) || slices.ContainsFunc(ps, func(p particle) bool { return p != particle{} }) {
-				t.Errorf("changed something: %v, %d bytes left", err, len(rest))
+				t.Errorf("a failed Unpack has an effect: %v, %d bytes left", err, len(rest))
 			}
 			return
 		}

@@ -5,13 +5,13 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // reportedMost bounds the number of ranks that a report describes.
 const reportedMost = 32
 
-// reportOf describes which ranks are stuck and what they wait for.
+// reportOf describes the deadlocked ranks and the calls in which they wait.
 func reportOf(stuck []bool, states []deadlock.State) string {
 	var lines []string
 	n := 0
@@ -36,7 +36,7 @@ func reportOf(stuck []bool, states []deadlock.State) string {
 	return verdict(stuck, states) + "\n  " + strings.Join(lines, "\n  ")
 }
 
-// verdict names the stuck ranks.
+// verdict names the deadlocked ranks.
 func verdict(stuck []bool, states []deadlock.State) string {
 	var names []string
 	others := false
@@ -57,13 +57,13 @@ func verdict(stuck []bool, states []deadlock.State) string {
 }
 
 // describe returns a description of a call of this process, and the world ranks that may complete
-// it. There are none if only this process may.
-func (w *World) describe(call words.Call) (text string, ranks []int) {
+// the call. The list is empty if only this process may complete it.
+func (w *World) describe(call engineapi.Call) (text string, ranks []int) {
 	c := w.identities.of(call.Context >> 8)
 	if c == nil {
 		c = w.Comm
 	}
-	if call.Kind == words.Operating {
+	if call.Kind == engineapi.Operating {
 		return "Wait for a local operation", nil
 	}
 	if call.Peer == AnySource {
@@ -79,12 +79,12 @@ func (w *World) describe(call words.Call) (text string, ranks []int) {
 }
 
 // describeMessage describes a call that waits for messages of the program.
-func (c *Comm) describeMessage(call words.Call) string {
-	if call.Kind == words.Sending {
+func (c *Comm) describeMessage(call engineapi.Call) string {
+	if call.Kind == engineapi.Sending {
 		return fmt.Sprintf("Send(dest %s, tag %d, %d bytes, %s): no receive matches", c.peerName(call.Peer), call.Tag, call.Size, c.title())
 	}
 	name := "Recv"
-	if call.Kind == words.Probing {
+	if call.Kind == engineapi.Probing {
 		name = "Probe"
 	}
 	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())

@@ -43,11 +43,11 @@ var deadlocked = []struct {
 	program func(*World) error
 	says    []string
 }{
-	{"receives in a circle", 3, func(w *World) error {
+	{"receives in a cycle", 3, func(w *World) error {
 		_, err := Recv(w.Comm, make([]int, 1), (w.Rank()+1)%3, 5)
 		return err
 	}, []string{"no rank can proceed", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
-	// Longer than the limit for sending at once, on an open channel.
+	// The messages are longer than those that are sent at once on an open channel.
 	{"long sends to each other", 2, func(w *World) error {
 		return Send(w.Comm, make([]byte, 2<<20), 1-w.Rank(), 7)
 	}, []string{"rank 1 waits in Send(dest 0, tag 7, 2097152 bytes, world): no receive matches"}},
@@ -58,7 +58,7 @@ var deadlocked = []struct {
 		_, err := Recv(w.Comm, make([]int, 1), 1, 5)
 		return err
 	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): the messages here have tag 7 from rank 1"}},
-	{"from a rank that has finalized", 3, func(w *World) error {
+	{"a receive from a rank that has finalized", 3, func(w *World) error {
 		if w.Rank() == 0 {
 			return w.Finalize()
 		}
@@ -91,7 +91,7 @@ var deadlocked = []struct {
 		group.Wait()
 		return first(errs...)
 	}, []string{"rank 0 waits in Recv(source 1, tag 1,", "rank 0 waits in Recv(source 1, tag 2,", "rank 0 waits in Recv(source 1, tag 3,", "rank 1 waits in Send(dest 0, tag 9, 8 bytes"}},
-	{"not blocking", 2, func(w *World) error {
+	{"nonblocking", 2, func(w *World) error {
 		if w.Rank() == 1 {
 			_, err := Recv(w.Comm, make([]int, 1), 0, 4)
 			return err

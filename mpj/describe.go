@@ -50,8 +50,8 @@ func placed[T Element](k calls.Call, send []T, count int) calls.Call {
 	return k
 }
 
-// elementName returns the name by which element types are compared: that of the underlying type, or
-// of the struct.
+// elementName returns the name by which element types are compared: the name of the underlying type,
+// or of the struct.
 func elementName[T Element]() string {
 	t := reflect.TypeFor[T]()
 	if t.Kind() == reflect.Struct {
@@ -118,7 +118,8 @@ func rankWord(rank int) string {
 	return fmt.Sprint(rank)
 }
 
-// ownFrames bounds the number of frames of this package between a call of the program and callerOf.
+// ownFrames bounds the number of stack frames of this package between a call of the program and
+// callerOf.
 const ownFrames = 16
 
 // callerOf returns the file and line of the call into this package, or "".

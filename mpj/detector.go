@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // With P2PMPI_CHECK=1 and without replicas, deadlocked ranks get an error. Rank 0 repeatedly asks
-// all ranks what their goroutines wait for; package deadlock judges the answers.
+// all ranks for the events that their goroutines wait for; package deadlock judges the answers.
 //
 //	rank 0                        every other rank
 //	  |---- ask ------------------->|
@@ -23,8 +23,8 @@ import (
 //	  |---- deadlock, and report -->|  a deadlocked rank fails all its calls
 //	  |---- over ------------------>|  after all ranks have finalized
 //
-// The messages use a separate context, and the engine does not count them. Rank 0 is needed to the
-// end, so Finalize waits for all ranks.
+// The messages use a separate context, and the engine does not count them. The detection needs rank
+// 0 until all ranks have finalized, so Finalize waits for all ranks.
 
 // The kinds of messages from rank 0, stored in the first byte.
 const (
@@ -34,13 +34,13 @@ const (
 )
 
 const (
-	// askPause is the time between two rounds. Finding a deadlock takes two or three rounds; a
-	// shorter pause would disturb ranks that compute.
+	// askPause is the time between two rounds. The detection of a deadlock takes two or three
+	// rounds; a shorter pause would disturb ranks that compute.
 	askPause = 200 * time.Millisecond
 	// When rank 0 has finalized, it asks at once. The following pauses double, from twice askSoon
 	// up to askPause.
 	askSoon = time.Millisecond
-	// partingPause leaves time to acknowledge the last messages before an engine stops.
+	// partingPause is the time for acknowledgements of the last messages before an engine stops.
 	partingPause = 50 * time.Millisecond
 	// dumpSize bounds the goroutine dump of a process that is examined, in bytes. A process with a
 	// longer dump counts as running.
@@ -53,9 +53,9 @@ const (
 type detector struct {
 	world *World
 	root  uint64   // ancestor of all goroutines of this rank; 0 means all goroutines of the process
-	slept []uint64 // waits at the last look
+	slept []uint64 // numbers of the waits at the last look
 
-	ended chan struct{} // closed when this rank has nothing more to send
+	ended chan struct{} // closed when this rank sends no more messages
 	over  chan struct{} // closed when the search is over; never at a deadlocked rank other than 0
 }
 
@@ -94,17 +94,17 @@ func (d *detector) context() uint32 { return d.world.context(detectorSlot) }
 func (d *detector) answer() {
 	e := d.world.engine
 	for {
-		b, err := e.Hear(d.context(), 0)
+		b, err := e.RecvUncounted(d.context(), 0)
 		switch {
 		case err != nil || len(b) == 0:
 			return
 		case b[0] == askState:
 			state, err := json.Marshal(d.state())
-			if err != nil || e.Tell(d.context(), 0, state) != nil {
+			if err != nil || e.SendUncounted(d.context(), 0, state) != nil {
 				return
 			}
 		case b[0] == tellDeadlock:
-			if e.Tell(d.context(), 0, nil) == nil {
+			if e.SendUncounted(d.context(), 0, nil) == nil {
 				d.pause(partingPause)
 			}
 			e.Fail(&deadlockError{string(b[1:])})
@@ -157,13 +157,13 @@ func allEnded(states []deadlock.State) bool {
 func (d *detector) round() ([]deadlock.State, error) {
 	e, n := d.world.engine, d.world.size
 	for rank := 1; rank < n; rank++ {
-		if err := e.Tell(d.context(), rank, []byte{askState}); err != nil {
+		if err := e.SendUncounted(d.context(), rank, []byte{askState}); err != nil {
 			return nil, err
 		}
 	}
 	states := make([]deadlock.State, n)
 	for rank := 1; rank < n; rank++ {
-		b, err := e.Hear(d.context(), rank)
+		b, err := e.RecvUncounted(d.context(), rank)
 		if err != nil {
 			return nil, err
 		}
@@ -182,7 +182,7 @@ func parseState(b []byte) (s deadlock.State, err error) {
 	return s, json.Unmarshal(b, &s)
 }
 
-// finish sends the report to the stuck ranks, and tells all others that the search is over.
+// finish sends the report to the deadlocked ranks, and tells all others that the search is over.
 func (d *detector) finish(stuck []int, states []deadlock.State) {
 	e := d.world.engine
 	isStuck := make([]bool, len(states))
@@ -195,13 +195,13 @@ func (d *detector) finish(stuck []int, states []deadlock.State) {
 		if isStuck[rank] {
 			tidings = append([]byte{tellDeadlock}, report...)
 		}
-		if e.Tell(d.context(), rank, tidings) != nil {
+		if e.SendUncounted(d.context(), rank, tidings) != nil {
 			return
 		}
 	}
 	for rank, s := range isStuck[1:] {
 		if s {
-			if _, err := e.Hear(d.context(), rank+1); err != nil {
+			if _, err := e.RecvUncounted(d.context(), rank+1); err != nil {
 				return
 			}
 		}
@@ -237,7 +237,7 @@ func (d *detector) state() deadlock.State {
 	if !idle {
 		return deadlock.State{}
 	}
-	w, slept = d.look() // no waiting goroutine was woken meanwhile
+	w, slept = d.look() // look again: no waiting goroutine may have been woken meanwhile
 	s := deadlock.State{Idle: w.Known && slices.Equal(slept, d.slept), Sent: w.Sent, Received: w.Received}
 	for _, c := range w.Calls {
 		text, ranks := d.world.describe(c)
@@ -246,8 +246,8 @@ func (d *detector) state() deadlock.State {
 	return s
 }
 
-// look returns the calls that goroutines wait in, and the numbers of these waits.
-func (d *detector) look() (words.Waiting, []uint64) {
+// look returns the calls in which goroutines wait, and the numbers of these waits.
+func (d *detector) look() (engineapi.Waiting, []uint64) {
 	w := d.world.engine.Waiting()
 	numbers := make([]uint64, len(w.Calls))
 	for i, c := range w.Calls {

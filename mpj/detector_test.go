@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// TestCheckReportsNoFalseDeadlock checks that no deadlock is reported while some goroutine may
-// still end it, however long the others have waited.
+// TestCheckReportsNoFalseDeadlock checks that no deadlock is reported while a goroutine can still
+// end the wait of the others, however long they have waited.
 func TestCheckReportsNoFalseDeadlock(t *testing.T) {
 	t.Setenv(checkVariable, "1")
 	const long = 3 * askPause // several rounds
@@ -75,7 +75,7 @@ func TestCheckIsOneOrZero(t *testing.T) {
 	}
 }
 
-// FuzzParseState decodes arbitrary states, because a rank may send anything.
+// FuzzParseState checks that arbitrary states from another rank are harmless.
 func FuzzParseState(f *testing.F) {
 	f.Add([]byte(`{"Idle":true,"Waits":[{"Number":1,"For":[1],"Text":"Recv"}],"Sent":{"1":2}}`))
 	f.Add([]byte(`{"Ended":true}`))

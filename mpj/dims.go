@@ -2,9 +2,9 @@ package mpj
 
 import "slices"
 
-// DimsCreate replaces the zeros in dims so that the product of all dimensions is ranks. The values
-// filled in are as close to each other as possible, in decreasing order. Nonzero dimensions stay as
-// they are, and ranks must be a multiple of their product.
+// DimsCreate replaces the zeros in dims so that the product of all dimensions is ranks. The
+// replacements are as close to each other as possible, in decreasing order. Nonzero dimensions stay
+// unchanged, and ranks must be a multiple of their product.
 func DimsCreate(ranks int, dims []int) error {
 	if ranks < 1 {
 		return failf(ErrDims, "DimsCreate", "%d ranks", ranks)
@@ -34,14 +34,14 @@ func DimsCreate(ranks int, dims []int) error {
 	return nil
 }
 
-// balanced returns the count factors of n with the smallest sum, which are those closest to each
+// balanced returns the count factors of n with the smallest sum, which are the closest to each
 // other, in decreasing order.
 func balanced(n, count int) []int {
 	var best []int
 	least := -1
 	factors := make([]int, 0, count)
 	divisors := divisorsOf(n)
-	// try adds factors of rest, none above limit, to the chosen ones.
+	// try adds factors of rest, each at most limit, to the chosen factors.
 	var try func(rest, limit, sum int)
 	try = func(rest, limit, sum int) {
 		if least >= 0 && sum >= least {

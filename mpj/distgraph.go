@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
-// A distGraph holds the edges of this rank in a distributed graph.
+// A distGraph contains the edges of this rank in a distributed graph.
 type distGraph struct {
 	sources, sourceWeights []int
 	dests, destWeights     []int
@@ -29,8 +29,8 @@ func (t *distGraph) edges(int) (in, out []edge) {
 
 // DistGraphCreateAdjacent arranges the ranks of c in a graph in which this rank has edges from
 // sources and to dests. DistGraphNeighbors returns the weights; nil weights at all ranks mean an
-// unweighted graph. Both ranks of an edge must specify it, equally often. With reorder, ranks may
-// be renumbered; the present implementation does not renumber them. All ranks of c call
+// unweighted graph. Both ranks of an edge must specify the edge, equally often. With reorder, ranks
+// may be renumbered; the present implementation does not renumber them. All ranks of c call
 // DistGraphCreateAdjacent.
 func (c *Comm) DistGraphCreateAdjacent(sources, sourceWeights, dests, destWeights []int, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreateAdjacent"
@@ -72,9 +72,9 @@ func (c *Comm) checkEdges(op, name string, ranks, weights []int, weighted bool) 
 	return nil
 }
 
-// withGraph creates the communicator of graph t. invalid is the reason why this rank's arguments
-// are invalid, or nil. All ranks verify that their edges match: the hashes of all outgoing edges,
-// summed over all ranks, must equal those of all incoming edges.
+// withGraph creates the communicator of graph t. invalid is the reason why this rank's arguments are
+// invalid, or nil. All ranks verify that their edges match: summed over all ranks, the hashes of
+// outgoing edges must equal the hashes of incoming edges.
 func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
@@ -96,15 +96,15 @@ func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) 
 	var sum int64
 	for i := 0; i < len(all); i += 3 {
 		if all[i] != 0 {
-			return nil, failf(ErrTopology, op, "rank %d gives invalid arguments", i/3)
+			return nil, failf(ErrTopology, op, "rank %d passes invalid arguments", i/3)
 		}
 		if all[i+2] != all[2] {
-			return nil, failf(ErrArg, op, "only one of ranks 0 and %d gives weights", i/3)
+			return nil, failf(ErrArg, op, "only one of ranks 0 and %d passes weights", i/3)
 		}
 		sum += all[i+1]
 	}
 	if sum != 0 {
-		return nil, failf(ErrTopology, op, "some edge is given by only one of its ranks")
+		return nil, failf(ErrTopology, op, "an edge was specified by only one of its ranks")
 	}
 	id, err := c.identify(l, c.every)
 	if err != nil {
@@ -116,9 +116,9 @@ func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) 
 }
 
 // DistGraphCreate is DistGraphCreateAdjacent for edges that any rank may specify. This rank
-// specifies degrees[i] edges from sources[i]; dests lists their destinations, one source after the
-// other. weights, unless nil at all ranks, lists their weights in the same order. The edges of a
-// rank are ordered by the rank that specified them.
+// specifies degrees[i] edges from sources[i]; dests lists the destinations of these edges, one
+// source after the other. weights, unless nil at all ranks, lists the weights of these edges in the
+// same order. The edges of a rank are ordered by the rank that specified them.
 func (c *Comm) DistGraphCreate(sources, degrees, dests, weights []int, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreate"
 	if err := c.checkIntra(op); err != nil {
@@ -208,14 +208,15 @@ func (t *distGraph) add(rank, from, to, weight int) {
 	}
 }
 
-// deliverAll sends mail[i] to each rank i, and returns what each rank sent to this one.
+// deliverAll sends mail[i] to each rank i, and returns the data that each rank has sent to this
+// rank.
 func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
 	context := c.context(managementSlot)
 	came := make([][]int64, c.size)
 	came[c.rank] = mail[c.rank]
 	for k := 1; k < c.size; k++ {
 		dest, source := (c.rank+k)%c.size, (c.rank-k+c.size)%c.size
-		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), words.Standard)
+		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), engineapi.Standard)
 		if err != nil {
 			return nil, err
 		}

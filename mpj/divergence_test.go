@@ -28,7 +28,7 @@ func listen(want int) *divergenceReports {
 	return &divergenceReports{said: make(map[view.Process][]protection.Divergence), want: want, enough: make(chan struct{})}
 }
 
-// await returns after enough reports, so that no process leaves earlier.
+// await returns after enough reports, so that no process ends earlier.
 func (w *divergenceReports) await() error {
 	select {
 	case <-w.enough:
@@ -38,7 +38,7 @@ func (w *divergenceReports) await() error {
 	}
 }
 
-func (w *divergenceReports) hear(p view.Process, d protection.Divergence) {
+func (w *divergenceReports) record(p view.Process, d protection.Divergence) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.said[p] = append(w.said[p], d)
@@ -47,8 +47,8 @@ func (w *divergenceReports) hear(p view.Process, d protection.Divergence) {
 	}
 }
 
-// about returns the processes that report a difference between a received message and the message
-// that they produced, and the processes that report that both are equal. It fails the test if a
+// about returns the processes that report a difference between a received message and the one that
+// they have produced, and the processes that report that the two are equal. It fails the test if a
 // report is not about message seq.
 func (w *divergenceReports) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
 	for p, ds := range w.said {
@@ -75,7 +75,7 @@ func (w *divergenceReports) about(t *testing.T, seq uint64) (differing, agreeing
 // not the first message.
 const oddMessage = 7
 
-// sendRow makes rank 0 send a row of messages to rank 1, and wait for an answer to each.
+// sendRow makes rank 0 send a sequence of messages to rank 1, and wait for a reply to each.
 func sendRow(w *World, message func(i int) (value []int, tag int)) error {
 	for i := 1; i <= 2*oddMessage; i++ {
 		value, tag := message(i)
@@ -98,8 +98,8 @@ func sendRow(w *World, message func(i int) (value []int, tag int)) error {
 	return nil
 }
 
-// TestDivergenceIsFoundInTheFirstDifferentMessage makes one replica of rank 0 send another message than
-// the others.
+// TestDivergenceIsFoundInTheFirstDifferentMessage makes one replica of rank 0 send a message that
+// differs from the message of the others.
 func TestDivergenceIsFoundInTheFirstDifferentMessage(t *testing.T) {
 	odd := map[string]func() (value []int, tag int){
 		"value":  func() ([]int, int) { return []int{-1}, oddMessage % 3 },
@@ -110,8 +110,8 @@ func TestDivergenceIsFoundInTheFirstDifferentMessage(t *testing.T) {
 		for _, replicas := range []int{2, 3} {
 			for odd := range replicas {
 				t.Run(name, func(t *testing.T) {
-					heard := listen([]int{2: 1, 3: 3}[replicas]) // with two replicas, the other one is not asked
-					job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true, Diverged: heard.hear})
+					reports := listen([]int{2: 1, 3: 3}[replicas]) // with two replicas, the other replica is not asked
+					job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true, Diverged: reports.record})
 					err := runIn(job, func(w *World) error {
 						err := sendRow(w, func(i int) ([]int, int) {
 							if i == oddMessage && w.Replica() == odd && w.Rank() == 0 {
@@ -119,20 +119,21 @@ func TestDivergenceIsFoundInTheFirstDifferentMessage(t *testing.T) {
 							}
 							return []int{i}, i % 3
 						})
-						return first(err, heard.await())
+						return first(err, reports.await())
 					})
 					if err != nil {
 						t.Fatal(err)
 					}
-					heard.check(t, replicas, odd)
+					reports.check(t, replicas, odd)
 				})
 			}
 		}
 	}
 }
 
-// check compares the reports with the actions of replica odd of rank 0. The receivers have the
-// master's message, so the other replicas differ if odd is the master.
+// check compares the reports with the expected ones if replica odd of rank 0 has sent a different
+// message. The receivers have the master's message, so the other replicas differ if odd is the
+// master.
 func (w *divergenceReports) check(t *testing.T, replicas, odd int) {
 	var differ, agree []view.Process
 	for k := range replicas {
@@ -140,7 +141,7 @@ func (w *divergenceReports) check(t *testing.T, replicas, odd int) {
 		switch {
 		case (k == odd) != (odd == 0):
 			differ = append(differ, p)
-		case replicas > 2: // with two replicas, the other one is not asked
+		case replicas > 2: // with two replicas, the other replica is not asked
 			agree = append(agree, p)
 		}
 	}
@@ -152,7 +153,7 @@ func (w *divergenceReports) check(t *testing.T, replicas, odd int) {
 	}
 }
 
-// liar changes one message in transit.
+// A liar is a sender that changes one message in transit.
 type liar struct {
 	channel.Sender
 	seq uint64
@@ -174,9 +175,9 @@ func (l liar) Send(frames ...frame.Frame) error {
 // rank 0 must report that 1.1 received a different message.
 func TestChangedMessageIsFound(t *testing.T) {
 	for _, replicas := range []int{2, 3} {
-		heard := listen(replicas)
+		reports := listen(replicas)
 		job := localworld.New(context.Background(), localworld.Config{
-			Ranks: 2, Replicas: replicas, Sockets: true, Diverged: heard.hear,
+			Ranks: 2, Replicas: replicas, Sockets: true, Diverged: reports.record,
 			Wrap: func(from, to view.Process, s channel.Sender) channel.Sender {
 				if from == (view.Process{}) && to == (view.Process{Rank: 1, Replica: 1}) {
 					return liar{s, oddMessage}
@@ -185,23 +186,23 @@ func TestChangedMessageIsFound(t *testing.T) {
 			},
 		})
 		err := runIn(job, func(w *World) error {
-			return first(sendRow(w, func(i int) ([]int, int) { return []int{i}, 0 }), heard.await())
+			return first(sendRow(w, func(i int) ([]int, int) { return []int{i}, 0 }), reports.await())
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		heard.mu.Lock()
-		if differing, _ := heard.about(t, oddMessage); len(differing) != replicas {
+		reports.mu.Lock()
+		if differing, _ := reports.about(t, oddMessage); len(differing) != replicas {
 			t.Errorf("r=%d: %v report a difference, want all", replicas, differing)
 		}
-		for p, ds := range heard.said {
+		for p, ds := range reports.said {
 			for _, d := range ds {
 				if d.Receiver != (view.Process{Rank: 1, Replica: 1}) {
 					t.Errorf("r=%d: %v reports a difference from %v", replicas, p, d)
 				}
 			}
 		}
-		heard.mu.Unlock()
+		reports.mu.Unlock()
 	}
 }
 
@@ -209,7 +210,7 @@ func TestChangedMessageIsFound(t *testing.T) {
 // found when the replicas have finished.
 func TestDivergenceOfAnUnreceivedMessageEndsAJob(t *testing.T) {
 	tests := map[string]func(w *World, odd bool) error{
-		"a last message less": func(w *World, odd bool) error {
+		"no last message": func(w *World, odd bool) error {
 			if w.Rank() == 1 {
 				return last(Recv(w.Comm, make([]int, 1), 0, 0))
 			}
@@ -218,7 +219,7 @@ func TestDivergenceOfAnUnreceivedMessageEndsAJob(t *testing.T) {
 			}
 			return Send(w.Comm, []int{1}, 1, 0)
 		},
-		"a last message more": func(w *World, odd bool) error {
+		"an additional last message": func(w *World, odd bool) error {
 			if odd {
 				return Send(w.Comm, []int{1}, 1, 0)
 			}
@@ -257,7 +258,7 @@ func TestDivergenceOfAnUnreceivedMessageEndsAJob(t *testing.T) {
 }
 
 // TestDivergenceEndsAJobInOneProcess checks that a replica that sends a different message is found
-// whatever call sends it. It covers collectives and a message that is sent in many blocks.
+// whatever call sends the message. It covers collectives and a message that is sent in many blocks.
 func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
 	calls := map[string]func(w *World, odd int) error{
 		"Allreduce": func(w *World, odd int) error {
@@ -296,7 +297,7 @@ func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
 	}
 }
 
-// A late sender acts as a slow link: frames arrive some time after Send has accepted them.
+// A late is a sender that acts as a slow link: frames arrive some time after Send has accepted them.
 type late struct {
 	channel.Sender
 	taken chan []frame.Frame
@@ -330,9 +331,9 @@ func (l *late) Close() error {
 	return nil
 }
 
-// TestDivergenceIsFoundOverASlowLink checks that a receiver finishes only when the sender's
-// replicas know what it received, however slow the link to them is. They compare nothing with a
-// process that has finished.
+// TestDivergenceIsFoundOverASlowLink checks that a receiver finishes only when the sender's replicas
+// have its acknowledgements, however slow the link to them is. These replicas compare no messages
+// with a process that has finished.
 func TestDivergenceIsFoundOverASlowLink(t *testing.T) {
 	for replica := range 2 { // replica of rank 0 that sends a different message
 		job := localworld.New(t.Context(), localworld.Config{

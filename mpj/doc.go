@@ -29,19 +29,19 @@
 //
 // Start with the collectives: Bcast, Scatter and Gather, Reduce and Allreduce, Alltoall. Then use
 // Send and Recv between pairs of ranks, Sendrecv to exchange messages, and Isend and Irecv with
-// Waitall to compute meanwhile. SendTyped and RecvTyped carry columns, halos and structs, with a
-// Datatype that describes which parts of a slice are data. SendValue, RecvValue and BcastValue
-// carry any other value. AnySource is for farming out tasks of unknown length.
+// Waitall to compute meanwhile. SendTyped and RecvTyped transfer columns, halos and structs, with a
+// Datatype that describes the parts of a slice that are data. SendValue, RecvValue and BcastValue
+// transfer any other value. AnySource is for distributing tasks of unknown length.
 //
 // Functions take the communicator first; C functions with a datatype argument are generic here. All
-// errors are of type *Error, and name the call that failed and the argument or message concerned;
-// use errors.Is to test for the class. Most functions take no context: when the context given to
-// Init ends, every blocked call returns. RecvContext, ProbeContext and Request.WaitContext give up
-// earlier.
+// errors are of type *Error, and name the failed call and the argument or message concerned; use
+// errors.Is to test for the class. Most functions take no context: when the context given to Init
+// ends, every blocked call returns. RecvContext, ProbeContext and Request.WaitContext also take a
+// context of their own.
 //
 // Messages between two ranks in one communicator arrive in the order in which they were sent. Send
-// returns when its buffer may be reused: at once for a short message, perhaps only after the
-// matching receive for a long one. Ranks that send long messages to each other before they receive
+// returns when its buffer may be reused: at once for a short message, but for a long message perhaps
+// only after the matching receive. Ranks that send long messages to each other before they receive
 // may therefore deadlock; Sendrecv and Isend avoid this. The buffer of Isend and Irecv belongs to
 // the request until the request is complete.
 //
@@ -65,8 +65,8 @@
 // ranks, instead of some ranks hanging. p2prun passes the variable to all ranks.
 //
 // The variable also turns on deadlock detection: ranks that wait for each other forever get
-// ErrDeadlock within a second or two, with a description of what each waits for. Detection requires
-// one replica per rank, and goroutines that wait in this package or for each other. While a
+// ErrDeadlock within a second or two, with a description of the event that each waits for. Detection
+// requires one replica per rank, and goroutines that wait in this package or for each other. While a
 // goroutine computes, sleeps, reads a file or waits at a channel, its rank counts as running. With
 // detection on, Finalize waits for all ranks.
 //
@@ -74,36 +74,36 @@
 //
 // The package behaves like MPI with MPI_THREAD_MULTIPLE: any goroutine may call any function at any
 // time, and a call that waits does not block other goroutines. MPI's rules for threads apply to
-// goroutines. Collectives of one communicator, and the creation of communicators from one, have the
-// same order at all ranks. Goroutines that run independently need a communicator each. Only one
-// goroutine may wait for a request. Replicas add further rules; see below.
+// goroutines. All ranks call the collectives of a communicator, and create communicators from it, in
+// the same order. Goroutines that run independently need one communicator each. Only one goroutine
+// may wait for a request. Replicas add further rules; see below.
 //
 // # Collectives
 //
 // All ranks of a communicator call the same collectives in the same order, with the same root and
-// operation, and with matching lengths. Where MPI has MPI_IN_PLACE, the send buffer is nil.
-// Functions whose names begin with I are nonblocking: the operation proceeds while the program
-// computes, and owns the buffers until the request is complete.
+// operation, and with matching lengths. A nil send buffer has the meaning of MPI_IN_PLACE. Functions
+// whose names begin with I are nonblocking: the operation proceeds while the program computes, and
+// owns the buffers until the request is complete.
 //
-// Reductions combine in rank order along one fixed tree. A floating-point sum therefore has the
-// same bits in every run with the same number of ranks, wherever they run. The package chooses the
+// Reductions combine in rank order along one fixed tree. A floating-point sum therefore has the same
+// bits in every run with the same number of ranks, whatever their placement. The package chooses the
 // algorithm by the message size and by the number and location of the ranks. On several machines or
-// clusters, small messages are sent by levels, once over each distant link. The environment
-// variable P2PMPI_COLL, the same at all ranks, overrides the choice: allreduce=ring,bcast=chain.
+// clusters, small messages are sent by levels, once over each distant link. The environment variable
+// P2PMPI_COLL, the same at all ranks, overrides the choice: allreduce=ring,bcast=chain.
 //
-// When a collective fails at one rank, ranks that wait for that rank in it fail too, with an error
-// that names the failed rank and the reason. Ranks that already have their results learn of the
-// failure in a later collective or in Finalize. Afterwards, blocking collectives on the
-// communicator fail with the same reason. Point-to-point messages still work, and Dup creates a new
-// communicator without the failure.
+// When a collective fails at one rank, the ranks that wait for that rank in the collective also
+// fail, with an error that names the failed rank and the reason. Ranks that already have their
+// results get the error in a later collective or in Finalize. Afterwards, blocking collectives on
+// the communicator fail with the same reason. Point-to-point messages still work, and Dup creates a
+// new communicator without the failure.
 //
 // # Replicas
 //
-// p2prun -r 2 runs every rank twice, on different machines, so that the job survives the loss of
-// one. Programs only need to be repeatable: given the same messages, a rank does the same. All
-// results of this package are the same at all replicas, including those that depend on timing:
-// which message AnySource matched, what Test, Waitany and Iprobe returned, and Wtime. The messages,
-// output and files of a program must not depend on
+// p2prun -r 2 runs every rank twice, on different machines, so that the job survives the loss of a
+// machine. Programs only need to be repeatable: a rank that receives the same messages must act in
+// the same way. All results of this package are the same at all replicas, including those that
+// depend on timing: the message that AnySource matched, the results of Test, Waitany and Iprobe, and
+// Wtime. The messages, output and files of a program must not depend on
 //
 //   - time: use Wtime, not package time;
 //   - a private random source: use Rand, and RandomSeed for a seed that differs
@@ -112,28 +112,28 @@
 //   - goroutine scheduling: give each goroutine its own communicator. Only one goroutine at a time may
 //     send to a given rank in one communicator, or use AnySource in receives and probes of one
 //     communicator. In the whole process, only one goroutine at a time may call Test*, Iprobe,
-//     Waitany, Waitsome and Wtime. Several goroutines may create communicators, each from its own;
-//   - the machine: environment, host name, process id, NumCPU, addresses;
+//     Waitany, Waitsome and Wtime. Several goroutines may create communicators, each from a different one;
+//   - the machine: environment, host name, process ID, NumCPU, addresses;
 //   - Replica.
 //
-// A replica that diverges is found at the first message that differs; the job then reports the
-// rank, replica, peer and message. With three or more replicas, the minority is voted out, unless
-// it is the master, whose message was already received. Otherwise the job stops, or continues with
-// p2prun --on-divergence warn. When replicas end, the number of messages, the messages of a rank to
-// itself, and the standard output are compared.
+// A replica that diverges is found at the first message that differs; the job then reports the rank,
+// replica, peer and message. With three or more replicas, the minority is voted out, unless it
+// includes the master, whose message was already received. Otherwise the job stops, or continues
+// with p2prun --on-divergence warn. When replicas end, the number of messages, the messages of a
+// rank to itself, and the standard output are compared.
 //
 // With --heal=on, a lost replica is replaced while the job runs. The new replica runs the program
 // from its beginning, with the messages that its rank has received. A long-running program should
 // call World.Checkpoint, so that the new replica can start from there.
 //
-// The package does not keep a message that is longer than its buffer (ErrTruncate). It does not
-// deliver messages of a rank that lost all its replicas, because the job then ends.
+// A message that is longer than its buffer is lost (ErrTruncate). Messages of a rank that has lost
+// all its replicas are not delivered, because the job then ends.
 //
 // # Source files
 //
 //	world, init, join, local  a process's membership of a job
-//	checkpoint                state that a new replica starts from
-//	comm, create, identity    communicators and how they get their contexts
+//	checkpoint                state from which a new replica starts
+//	comm, create, identity    communicators and their contexts
 //	group, intercomm, attribute, errhandler, error
 //	pointtopoint, buffer, persistent, matched, cancel, request, value
 //	datatype, typed, structtype, pack, element

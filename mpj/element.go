@@ -19,8 +19,8 @@ type Ordered interface{ Integer | Float }
 // Number is the set of types that can be added and multiplied.
 type Number interface{ Ordered | Complex }
 
-// Element is the set of types that a message may be a slice of. It excludes bool, because a byte
-// from another process need not be a valid bool: use byte, or SendValue.
+// Element is the set of element types of messages. It excludes bool, because a byte from another
+// process need not be a valid bool: use byte, or SendValue.
 type Element interface{ Number | Located }
 
 // Located is the set of values with an index, for MaxLoc and MinLoc.
@@ -44,10 +44,10 @@ func bytesOf[T Element](s []T) []byte {
 }
 
 // locSize is the size of every Loc, in bytes. A value of fewer than 8 bytes is followed by padding,
-// whose content Go does not define.
+// whose contents Go does not define.
 const locSize = 16
 
-// paddingFrom returns the offset of the padding in a T of size locSize; 8 if it has none.
+// paddingFrom returns the offset of the padding in a T of size locSize, or 8 if T has no padding.
 func paddingFrom[T Element]() int {
 	var zero T
 	switch any(zero).(type) {
@@ -62,8 +62,8 @@ func paddingFrom[T Element]() int {
 }
 
 // clearPadding zeroes the padding of Locs, so that replicas send the same bytes and no memory
-// contents leak. It does not write bytes that are already zero, because another goroutine may be
-// sending them too.
+// contents leak. It does not write bytes that are already zero, because another goroutine may also
+// be sending them.
 func clearPadding(b []byte, from int) {
 	for ; from < 8 && len(b) >= locSize; b = b[locSize:] {
 		for i := from; i < 8; i++ {

@@ -29,7 +29,7 @@ func TestPaddingIsSentAsZero(t *testing.T) {
 	}
 	for name, ok := range same {
 		if !ok {
-			t.Errorf("Loc[%s]: other bytes for the same values", name)
+			t.Errorf("Loc[%s]: different bytes for the same values", name)
 		}
 	}
 	if got := bytesOf([]complex128{complex(1, -1)}); len(got) != 16 || got[7] == 0 {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A Class is the kind of an error, as in MPI's error classes. Test for a class with errors.Is(err,
@@ -33,7 +33,7 @@ const (
 	ErrTag       Class = "invalid tag"
 	ErrTruncate  Class = "message longer than the receive buffer"
 	ErrType      Class = "invalid datatype"
-	// ErrContext is the class of a call whose own context has ended.
+	// ErrContext is the class of a call whose context argument has ended.
 	ErrContext Class = "the context of the call ended"
 	// ErrRequest is the class of a call on a request or message that does not allow the call.
 	ErrRequest Class = "invalid request"
@@ -52,7 +52,7 @@ type Error struct {
 	Detail string // description of the argument or message
 	Err    error  // underlying cause, or nil
 
-	handled bool // whether the communicator's error handler has seen it
+	handled bool // whether the communicator's error handler was called
 }
 
 // Error names the function, the class and, if known, the rank, the detail and the cause.
@@ -88,8 +88,8 @@ func (c *Comm) failf(class Class, op, format string, args ...any) error {
 	return c.handle(&Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)})
 }
 
-// wrap turns an error from a lower layer into an *Error of function op on c. It returns nil for
-// nil, and an *Error that was already handled unchanged.
+// wrap returns the *Error of function op on c for an error from a lower layer. It returns nil, and
+// an *Error that was already handled, unchanged.
 func (c *Comm) wrap(op string, err error) error {
 	if err == nil {
 		return nil
@@ -97,13 +97,13 @@ func (c *Comm) wrap(op string, err error) error {
 	return c.wrapped(op, err)
 }
 
-// wrapped is wrap for a non-nil error. It is separate so that wrap is inlined, which keeps messages
-// cheap.
+// wrapped is wrap for a non-nil error. It is a separate function so that wrap is inlined, which
+// keeps messages cheap.
 func (c *Comm) wrapped(op string, err error) error {
-	var truncated *words.TruncateError
+	var truncated *engineapi.TruncateError
 	var mismatch *collective.MismatchError
 	var order *collective.OrderError
-	var spoiled *collective.SpoiledError
+	var failed *collective.FailedError
 	var ready *Error
 	var stuck *deadlockError
 	switch {
@@ -112,8 +112,8 @@ func (c *Comm) wrapped(op string, err error) error {
 			return err
 		}
 		return c.handle(ready)
-	case errors.As(err, &spoiled):
-		return c.failf(classOfCause(spoiled.Cause), op, "in communicator %q %v", c.Name(), spoiled)
+	case errors.As(err, &failed):
+		return c.failf(classOfCause(failed.Cause), op, "in communicator %q %v", c.Name(), failed)
 	case errors.As(err, &order):
 		return c.failf(ErrComm, op, "in communicator %q %v", c.Name(), order)
 	case errors.As(err, &stuck):
@@ -122,9 +122,9 @@ func (c *Comm) wrapped(op string, err error) error {
 		return c.failf(classOfCause(mismatch), op, "%v", mismatch)
 	case errors.As(err, &truncated):
 		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
-	case errors.Is(err, words.ErrReplicated):
+	case errors.Is(err, engineapi.ErrReplicated):
 		return c.handle(&Error{Class: ErrUnsupported, Op: op, Err: err})
-	case errors.Is(err, words.ErrClosed):
+	case errors.Is(err, engineapi.ErrClosed):
 		return c.handle(&Error{Class: ErrFinalized, Op: op})
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return c.handle(&Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err})
@@ -148,7 +148,7 @@ func classOfCause(err error) Class {
 }
 
 // truncation describes a truncated message with the ranks of c.
-func (c *Comm) truncation(e *words.TruncateError) string {
+func (c *Comm) truncation(e *engineapi.TruncateError) string {
 	t := *e
 	t.Status.Source = c.rankOf(e.Status.Source)
 	return t.Error()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestWrongArgumentsAreNamed checks that every rank rejects invalid arguments before anything is
-// sent, with an error that names the call and the argument.
+// TestWrongArgumentsAreNamed checks that every rank rejects invalid arguments before it sends a
+// message, with an error that names the call and the argument.
 func TestWrongArgumentsAreNamed(t *testing.T) {
 	one, two, three := make([]int, 1), make([]int, 2), make([]int, 3)
 	counts := []int{1, 1}
@@ -54,7 +54,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		for _, c := range cases {
 			err := c.call(w.Comm)
 			if !errors.Is(err, c.class) || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want %q that says %q", err, c.class, c.says)
+				t.Errorf("got %v, want %q that contains %q", err, c.class, c.says)
 			}
 		}
 		return Barrier(w.Comm) // the world still works
@@ -76,7 +76,7 @@ func TestTruncatedMessageIsConsumed(t *testing.T) {
 		}
 		s, err = Recv(w.Comm, buf, 0, 0)
 		if err != nil || buf[0] != 4 {
-			t.Errorf("after it: got %v, %v, %v", s, buf, err)
+			t.Errorf("after the truncated message: got %v, %v, %v", s, buf, err)
 		}
 		return nil
 	})
@@ -194,7 +194,7 @@ func TestValuesOfAnyType(t *testing.T) {
 		}
 		got, err := BcastValue(w.Comm, thing{Name: string(rune('a' + w.Rank()))}, 2)
 		if err != nil || got.Name != "c" {
-			t.Errorf("rank %d: got %v, %v; want that of rank 2", w.Rank(), got, err)
+			t.Errorf("rank %d: got %v, %v; want the value of rank 2", w.Rank(), got, err)
 		}
 		return nil
 	})
@@ -209,7 +209,7 @@ func TestWtimeAdvances(t *testing.T) {
 		for time.Since(start) < time.Millisecond {
 		}
 		if after := w.Wtime(); after-before < 0.001 {
-			t.Errorf("Wtime went from %v to %v in a millisecond", before, after)
+			t.Errorf("Wtime advanced from %v to %v in a millisecond", before, after)
 		}
 		return nil
 	})
@@ -239,7 +239,7 @@ func TestFinalizeNamesUnmatchedMessages(t *testing.T) {
 		}
 		for _, says := range []string{"mpj.Finalize at rank 1: ", "2 messages: ", `4 bytes from rank 0 with tag 7 in communicator "world"`, `16 bytes from rank 0 with tag 8 in communicator "forgotten"`} {
 			if err := isClass(err, ErrPending); err != nil || !strings.Contains(w.err.Error(), says) {
-				t.Errorf("got %v, want one that says %q", w.err, says)
+				t.Errorf("got %v, want an error that contains %q", w.err, says)
 			}
 		}
 		return nil

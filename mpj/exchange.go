@@ -6,8 +6,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // An exchange is this rank's part of a neighbourhood collective, with one block for each edge.
@@ -17,8 +17,8 @@ type exchange struct {
 	call       func() calls.Call // returns the call to compare, with checks
 }
 
-// newExchange returns an exchange with the edges of this rank in the topology of c. It has no
-// blocks yet; their elements are of type T.
+// newExchange returns an exchange with the edges of this rank in the topology of c, and without
+// blocks. The elements of its blocks are of type T.
 func newExchange[T Element](c *Comm, op string) (*exchange, error) {
 	if err := c.checkIntra(op); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func newExchange[T Element](c *Comm, op string) (*exchange, error) {
 }
 
 // agreeOnExchange compares x with the exchanges of the other ranks, if checks are on. If x is nil,
-// all ranks fail alike, because the communicator does not support the call.
+// all ranks fail in the same way, because the communicator does not support the call.
 func (c *Comm) agreeOnExchange(op string, x *exchange, err error) error {
 	if x == nil || !c.world.checks {
 		return err
@@ -105,9 +105,9 @@ func repeated[T Element](buf []T, n int) [][]byte {
 	return parts
 }
 
-// exchangeBlocks exchanges the blocks of x. It posts all receives before it sends anything. If a
-// block cannot be sent, it still sends the others and completes all receives, so that none stays
-// posted into the caller's buffer.
+// exchangeBlocks exchanges the blocks of x. It posts all receives before it sends. If a block cannot
+// be sent, it still sends the others and completes all receives, so that no receive into the
+// caller's buffer stays posted.
 func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 	receives, sends := make([]*engine.Request, len(x.in)), make([]*engine.Request, len(x.out))
 	for i, e := range x.in {
@@ -125,27 +125,27 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 		if e.rank == ProcNull {
 			continue
 		}
-		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], words.Standard)
-		if err != nil { // the payload is too long, if the engine still runs: an empty message tells the receiver
+		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], engineapi.Standard)
+		if err != nil { // unless the engine has stopped, the payload is too long; an empty message tells the receiver
 			unsent = cmp.Or(unsent, err)
-			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, words.Standard)
+			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, engineapi.Standard)
 		}
 		sends[i] = r
 	}
 	return c.complete(x, receives, sends, unsent)
 }
 
-// complete waits for all receives and sends. The length of each received message must be that of
-// its block. After a wrong length, complete still waits for the other receives, so that none stays
-// posted for messages of the next exchange. wrong is an earlier error, or nil, and takes
-// precedence; only the end of the engine ends the wait early.
+// complete waits for all receives and sends. Each received message must have the length of its
+// block. After a wrong length, complete still waits for the other receives, so that no receive stays
+// posted for messages of the next exchange. wrong is an earlier error, which takes precedence, or
+// nil. Only the end of the engine ends the wait early.
 func (c *Comm) complete(x *exchange, receives, sends []*engine.Request, wrong error) error {
 	for i, r := range receives {
 		if r == nil {
 			continue
 		}
 		s, err := c.engine.Wait(r)
-		var long *words.TruncateError
+		var long *engineapi.TruncateError
 		if err != nil && !errors.As(err, &long) {
 			return err
 		}

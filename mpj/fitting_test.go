@@ -13,16 +13,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// These tests call every collective at several ranks with arguments that do not match, with every
-// misuse that it allows.
+// These tests call every collective at several ranks with arguments that do not match, in all
+// possible ways.
 
-// An asked holds the arguments of a rank to a collective.
+// An asked contains the arguments of one rank's call of a collective.
 type asked struct {
 	root, count   int
 	prod, inPlace bool
 }
 
-// A subject is a collective to misuse. rooted, reduces and inPlace tell which misuses apply.
+// A subject is a collective to misuse. rooted, reduces and inPlace determine the misuses that apply.
 type subject[T Number] struct {
 	name                     string
 	rooted, reduces, inPlace bool
@@ -135,7 +135,7 @@ func subjects[T Number](sum, prod Op[T]) []subject[T] {
 	}
 }
 
-// A wrong is a misuse by one rank, the last. seen reports whether a message reveals it with any
+// A wrong is a misuse by the last rank. seen reports whether a message reveals the misuse with any
 // algorithm, so that it is an error even without checks. Message lengths do not reveal the other
 // misuses.
 type wrong struct {
@@ -166,8 +166,8 @@ var wrongs = []wrong{
 		a.inPlace = true
 		return s.call(c, a)
 	}},
-	{"another collective", ErrComm, false, any64, func(_ subject[int64], _ subject[float64], c *Comm, _ asked) error { return Barrier(c) }},
-	{"a root that there is not", ErrRoot, false, func(s subject[int64]) bool { return s.rooted }, func(s subject[int64], _ subject[float64], c *Comm, a asked) error {
+	{"a different collective", ErrComm, false, any64, func(_ subject[int64], _ subject[float64], c *Comm, _ asked) error { return Barrier(c) }},
+	{"a root that does not exist", ErrRoot, false, func(s subject[int64]) bool { return s.rooted }, func(s subject[int64], _ subject[float64], c *Comm, a asked) error {
 		a.root = c.Size()
 		return s.call(c, a)
 	}},
@@ -215,7 +215,7 @@ func inOneWorld(t *testing.T, n int, program func(*World)) {
 	}
 }
 
-// expect misuses s, if m applies to it, and checks the error at this rank.
+// expect calls s with misuse m, if m applies to s, and checks the error at this rank.
 func (m wrong) expect(t *testing.T, c *Comm, s subject[int64], other subject[float64]) {
 	if !m.fits(s) {
 		return
@@ -249,9 +249,9 @@ func told(err error, m wrong, n int) error {
 	return nil
 }
 
-// TestMessagesShowMisuse checks that without checks, a misuse that a message reveals is an error at
-// some rank that names both ranks, with every algorithm.
-func TestMessagesShowMisuse(t *testing.T) {
+// TestMessagesRevealMisuse checks that, without checks and with every algorithm, a misuse that a
+// message reveals is an error at a rank, and that the error names both ranks.
+func TestMessagesRevealMisuse(t *testing.T) {
 	all, others := subjects[int64](Sum, Prod), subjects[float64](Sum, Prod)
 	for _, forced := range forcedInTurn() {
 		t.Setenv(collectiveVariable, forced)
@@ -294,8 +294,8 @@ func showsLengths(err error) bool {
 	return strings.Contains(err.Error(), "bytes where rank") || strings.Contains(err.Error(), "bytes from rank")
 }
 
-// TestPiecesShowLengths checks that a different number of pieces in a chain is detected too.
-func TestPiecesShowLengths(t *testing.T) {
+// TestPiecesRevealLengths checks that a different number of pieces in a chain is also detected.
+func TestPiecesRevealLengths(t *testing.T) {
 	t.Setenv(collectiveVariable, "bcast=chain")
 	const piece = 128 << 10
 	for _, lengths := range [][2]int{{piece, 2 * piece}, {2 * piece, piece}, {0, piece}, {piece, 0}, {piece - 8, piece}} {

@@ -6,8 +6,8 @@ import (
 )
 
 // Gather gathers the send buffers of all ranks, in rank order, into root's recv, whose length is
-// Size() times that of send. At other ranks recv may be nil. At root, send may be nil; root's part
-// is then already in recv.
+// Size() times the length of send. At other ranks recv may be nil. At root, send may be nil; root's
+// part is then already in recv.
 func Gather[T Element](c *Comm, send, recv []T, root int) error {
 	each, err := checkParts(c, "Gather", "send", send, "recv", recv, root)
 	if err != nil {
@@ -72,7 +72,7 @@ func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int
 }
 
 // checkBlocks returns the blocks of whole at root, and no blocks elsewhere. come reports whether
-// root receives the blocks rather than sends them.
+// root receives the blocks; otherwise root sends them.
 func checkBlocks[T Element](c *Comm, op string, come bool, mineName string, mine []T, wholeName string, whole []T, counts, displs []int, root int) (blocks, error) {
 	if err := c.checkIntra(op); err != nil {
 		return blocks{}, err

@@ -2,8 +2,8 @@ package mpj
 
 import "slices"
 
-// A graph is a graph that every rank knows, in MPI's representation: the neighbours of rank i are
-// list[index[i-1]:index[i]].
+// A graph is a graph that is stored completely at every rank, in MPI's representation: the
+// neighbours of rank i are list[index[i-1]:index[i]].
 type graph struct {
 	index, list []int
 	symmetric   bool
@@ -11,8 +11,8 @@ type graph struct {
 
 func (*graph) kind() Topology { return GraphTopology }
 
-// edges returns the neighbours of rank both as in and as out. Neighbourhood collectives require a
-// symmetric graph, in which the two are the same.
+// edges returns the neighbours of rank as in and as out. Neighbourhood collectives require a
+// symmetric graph, in which in and out are the same.
 func (t *graph) edges(rank int) (in, out []edge) {
 	for _, n := range t.neighbors(rank) {
 		in = append(in, edge{rank: n})
@@ -47,9 +47,9 @@ func (t *graph) isSymmetric() bool {
 }
 
 // GraphCreate arranges the first len(index) ranks of c in a graph and returns its communicator, or
-// nil at the remaining ranks. The neighbours of rank 0 are edges[:index[0]], those of rank i
-// edges[index[i-1]:index[i]]. With reorder, ranks may be renumbered; the present implementation
-// does not renumber them. All ranks of c call GraphCreate with the same arguments.
+// nil at the remaining ranks. The neighbours of rank 0 are edges[:index[0]], and the neighbours of
+// rank i are edges[index[i-1]:index[i]]. With reorder, ranks may be renumbered; the present
+// implementation does not renumber them. All ranks of c call GraphCreate with the same arguments.
 func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
 	if err := c.checkIntra("GraphCreate"); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (c *Comm) GraphdimsGet() (nodes, edges int, err error) {
 	return len(t.index), len(t.list), nil
 }
 
-// GraphGet returns the arguments that GraphCreate got for the graph of c.
+// GraphGet returns the arguments with which GraphCreate made the graph of c.
 func (c *Comm) GraphGet() (index, edges []int, err error) {
 	t, err := c.graphOf("GraphGet")
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Comm) graphNeighbors(op string, rank int) ([]int, error) {
 }
 
 // GraphMap returns the rank that this process would have in the graph that GraphCreate makes with
-// reorder, or Undefined if it would be left over.
+// reorder, or Undefined if the process would be outside the graph.
 func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	if err := c.checkIntra("GraphMap"); err != nil {
 		return Undefined, err

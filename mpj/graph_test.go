@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// star returns a star graph, in which rank 0 is the neighbour of all.
+// star returns a star graph, in which rank 0 is the neighbour of all other ranks.
 func star(n int) (index, edges []int) {
 	edges = numbers(1, 1, n)
 	index = []int{len(edges)}
@@ -47,8 +47,8 @@ func randomGraph(random *rand.Rand, n int) []givenEdge {
 	return given
 }
 
-// TestDistGraphCreate makes any rank specify any edges. Each rank must know its own edges, and data
-// sent along an edge must arrive along it.
+// TestDistGraphCreate lets random ranks specify random edges. Each rank must get its edges, and data
+// that is sent along an edge must arrive along that edge.
 func TestDistGraphCreate(t *testing.T) {
 	seed := rand.Uint64()
 	inEveryShape(t, func(w *World) error {
@@ -85,7 +85,8 @@ func isGraph(g *Comm, all distGraph) error {
 		want("counts", []int{in, out}, []int{len(s), len(d)}), want("weighted", []bool{weighted}, []bool{true}))
 }
 
-// alongEdges sends the weight of each edge along it, repeated as often as the weight modulo 3.
+// alongEdges sends the weight of each edge along the edge. The number of copies is the weight modulo
+// 3.
 func alongEdges(g *Comm, all distGraph) error {
 	out, in := all.destWeights, all.sourceWeights
 	got := make([]int, len(in))

@@ -7,11 +7,11 @@ import (
 )
 
 // A Group is an ordered set of processes: the ranks of a communicator, or a subset of them, from
-// which another communicator can be created. It is an immutable value; making one needs no
+// which a communicator can be created. It is an immutable value. Group operations need no
 // communication. The zero Group is GroupEmpty.
 type Group struct {
 	members []int // world ranks, without duplicates
-	self    int   // world rank of this process; ignored if there are no members
+	self    int   // world rank of this process; ignored without members
 }
 
 // GroupEmpty is the group without members.
@@ -21,12 +21,12 @@ var GroupEmpty Group
 type Comparison int
 
 const (
-	// Identical groups have the same members in the same order; identical
-	// communicators are the same one.
+	// Identical groups have the same members in the same order; identical communicators are the same
+	// communicator.
 	Identical Comparison = iota
-	// Congruent communicators have identical groups, and contexts of their own.
+	// Congruent communicators have identical groups and different contexts.
 	Congruent
-	// Similar groups or communicators have the same members in another order.
+	// Similar groups or communicators have the same members in a different order.
 	Similar
 	// Unequal groups or communicators have different members.
 	Unequal
@@ -44,7 +44,7 @@ func (c Comparison) String() string {
 // Size returns the number of members.
 func (g Group) Size() int { return len(g.members) }
 
-// Rank returns this process's rank in g, or Undefined if it is not a member.
+// Rank returns the rank of this process in g, or Undefined if the process is not a member.
 func (g Group) Rank() int {
 	if i := slices.Index(g.members, g.self); i >= 0 {
 		return i
@@ -69,7 +69,7 @@ func (g Group) Excl(ranks []int) (Group, error) {
 	return g.excl(out), nil
 }
 
-// A Range stands for the ranks First, First+Stride, ... up to Last. A negative stride counts down.
+// A Range represents the ranks First, First+Stride, ... up to Last. A negative stride counts down.
 type Range struct{ First, Last, Stride int }
 
 // RangeIncl is Incl for all ranks in the ranges, one range after the other.
@@ -124,8 +124,8 @@ func (g Group) Difference(h Group) Group {
 	return g.where(func(m int) bool { _, ok := in[m]; return !ok })
 }
 
-// TranslateRanks returns the rank in h of each member of g given by its rank in g. The result is
-// Undefined for a process that is not a member of h, and ProcNull for ProcNull.
+// TranslateRanks returns, for each of the given ranks in g, the rank of the same process in h. The
+// result is Undefined for a process that is not a member of h, and ProcNull for ProcNull.
 func (g Group) TranslateRanks(ranks []int, h Group) ([]int, error) {
 	in := h.index()
 	translated := make([]int, len(ranks))
@@ -211,7 +211,7 @@ func (g Group) chosen(op string, ranks []int) ([]bool, error) {
 }
 
 // expand returns the ranks in the ranges. It stops at the first rank that is not in g, so that a
-// large range cannot make it run for long.
+// large range does not take long.
 func (g Group) expand(op string, ranges []Range) ([]int, error) {
 	var ranks []int
 	for _, r := range ranges {

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// groupOf returns the group of these members in a process with world rank 2.
+// groupOf returns the group with the given members, in a process with world rank 2.
 func groupOf(members ...int) Group { return Group{members: members, self: 2} }
 
-// TestGroupOperationsMatchThoseOfSets checks that group operations are set operations, with MPI's
-// order.
+// TestGroupOperationsMatchThoseOfSets checks that group operations are set operations whose results
+// have MPI's order.
 func TestGroupOperationsMatchThoseOfSets(t *testing.T) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -71,9 +71,9 @@ func TestGroupChoices(t *testing.T) {
 		{"excl none", func() (Group, error) { return g.Excl(nil) }, g.members, 2},
 		{"range up", func() (Group, error) { return g.RangeIncl([]Range{{0, 5, 2}}) }, []int{5, 2, 0}, 1},
 		{"range down", func() (Group, error) { return g.RangeIncl([]Range{{3, 0, -2}, {4, 4, 1}}) }, []int{7, 3, 0}, Undefined},
-		{"range past last", func() (Group, error) { return g.RangeIncl([]Range{{1, 4, 2}}) }, []int{3, 7}, Undefined},
+		{"range that steps over its last rank", func() (Group, error) { return g.RangeIncl([]Range{{1, 4, 2}}) }, []int{3, 7}, Undefined},
 		{"range with the longest stride", func() (Group, error) { return g.RangeIncl([]Range{{1, 2, math.MaxInt}}) }, []int{3}, Undefined},
-		{"range empty", func() (Group, error) { return g.RangeIncl([]Range{{3, 1, 1}}) }, nil, Undefined},
+		{"empty range", func() (Group, error) { return g.RangeIncl([]Range{{3, 1, 1}}) }, nil, Undefined},
 		{"range excl", func() (Group, error) { return g.RangeExcl([]Range{{5, 3, -1}, {0, 1, 1}}) }, []int{2}, 0},
 	}
 	for _, c := range cases {

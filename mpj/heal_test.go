@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A drill kills a process of a job, makes another one join its rank, and then kills all original
+// A drill kills a process of a job, makes a new process join its rank, and then kills all original
 // processes of the rank.
 type drill struct {
 	job    *localworld.World
@@ -27,15 +27,15 @@ type drill struct {
 	second sync.Once
 	joined chan struct{} // closed when the new process has caught up
 
-	restored int // rounds that a new process did not repeat
+	restored int // number of rounds that a new process did not repeat
 }
 
 func newDrill(job *localworld.World, victim view.Process) *drill {
 	return &drill{job: job, victim: victim, seen: make(map[view.Process][]string), joined: make(chan struct{})}
 }
 
-// The round after which the victim is killed, the round after which all wait for the new process,
-// and the number of rounds.
+// The round after which the victim is killed, the round after which all processes wait for the new
+// process, and the number of rounds.
 const (
 	drillKill = 10
 	drillWait = 20
@@ -69,8 +69,8 @@ func (d *drill) round(w *World, round int, observed string) {
 	}
 }
 
-// check checks that all processes have made the same observations, and that the new process has
-// made all of them.
+// check checks that all processes have made the same observations, and that the new process has made
+// every observation.
 func (d *drill) check(t *testing.T) {
 	if d.err != nil {
 		t.Fatal(d.err)
@@ -87,9 +87,9 @@ func (d *drill) check(t *testing.T) {
 	}
 }
 
-// mixed is a program whose ranks do everything that is hard to repeat. Rank 0 receives from any
-// source; all ranks take part in collectives, draw random numbers, send to themselves, and wait
-// until their messages are received.
+// mixed is a program whose ranks perform all operations that are hard to repeat. Rank 0 receives
+// from any source; all ranks take part in collectives, draw random numbers, send to themselves, and
+// wait until their messages are received.
 func mixed(d *drill, w *World) error {
 	sum, got := make([]int, 1), make([]int, 1)
 	rng := w.Rand(7)
@@ -121,8 +121,8 @@ func mixed(d *drill, w *World) error {
 	return nil
 }
 
-// TestNewReplicaTakesOverTheRank checks R1 and R2 for a rank that loses all its original replicas,
-// after a new one has joined it.
+// TestNewReplicaTakesOverTheRank checks R1 and R2 for a rank that loses all its original replicas
+// after a new replica has joined.
 func TestNewReplicaTakesOverTheRank(t *testing.T) {
 	skip.Long(t)
 	shapes := []localworld.Config{

@@ -6,21 +6,21 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A communicator's id is unique at each of its members.
 //
-// Ids are not consecutive numbers: if two goroutines created communicators at the same time, ranks
-// and replicas would number them differently. Instead, an id is a hash of the parent's lineage,
-// which is itself a hash of the parent's origin, and of the number of communicators created from
-// the parent before. All members know both. Ids have only 24 bits, so two lineages may yield the
-// same id. Each member therefore checks whether it already uses the id, and all agree that none
-// does, or try the next candidate.
+// Ids are not consecutive numbers, because ranks and replicas would number communicators differently
+// if two goroutines created communicators at the same time. Instead, an id is a hash of the parent's
+// lineage, which is a hash of the parent's origin, and of the number of communicators that were
+// created from the parent before. All members have both values. Ids have only 24 bits, so two
+// lineages may yield the same id. Each member therefore checks whether it already uses the id. If a
+// member does, all members try the next candidate.
 //
-// The communicators that one Split creates share their id, because they have no member in common.
-// An id is used once during a job, so a message of a freed communicator can never appear in
-// another.
+// The communicators that one Split creates share their id, because they have no member in common. An
+// id is used only once in a job, so a message of a freed communicator can never appear in another
+// communicator.
 
 // errDifferentOrder is the error of ranks that do not make the same calls.
 var errDifferentOrder = errors.New("the ranks create communicators in different orders")
@@ -30,7 +30,7 @@ var errDifferentOrder = errors.New("the ranks create communicators in different 
 const attempts = 64
 
 // An identities is the set of ids that this process has used. Each id maps to its communicator, or
-// to nil if that is not created yet, was freed, or belongs to the engine.
+// to nil if the communicator is not created yet or was freed, or if the id belongs to the engine.
 type identities struct {
 	mu   sync.Mutex
 	used map[uint32]*Comm
@@ -54,7 +54,7 @@ func (s *identities) of(id uint32) *Comm {
 	return s.used[id]
 }
 
-// take marks id as used. It returns used if id was used already, else unused.
+// take marks id as used. It returns used if id was already used, and otherwise unused.
 func (s *identities) take(id uint32) vote {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (l lineage) next(n uint64) lineage {
 	return lineage(mix64(uint64(l) + 0x9e3779b97f4a7c15*(n+1)))
 }
 
-// with returns the lineage of a child of l and m together.
+// with returns the lineage of a common child of l and m.
 func (l lineage) with(m lineage) lineage { return lineage(mix64(uint64(l) ^ mix64(uint64(m)))) }
 
 // candidate returns the id to try at the kth attempt.
@@ -93,17 +93,17 @@ func mix64(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// A vote is the opinion of one process, or of all, about a candidate. The greatest vote wins.
+// A vote is the state of a candidate at one process, or at all processes. The greatest vote wins.
 type vote byte
 
 const (
-	unused  vote = iota
-	used         // in use at some process
-	spoiled      // the processes vote about different communicators
+	unused      vote = iota
+	used             // in use at some process
+	invalidVote      // the processes vote about different communicators
 )
 
-// ballotSize is the length of a ballot in bytes. A ballot carries a vote and the lineage that it is
-// about.
+// ballotSize is the length of a ballot in bytes. A ballot contains a vote and the lineage that the
+// vote is about.
 
 const ballotSize = 9
 
@@ -111,15 +111,16 @@ func ballot(l lineage, v vote) []byte {
 	return append(binary.LittleEndian.AppendUint64(nil, uint64(l)), byte(v))
 }
 
-// count returns the vote in a ballot, or spoiled if the ballot is not about l.
+// count returns the vote in a ballot, or invalidVote if the ballot is not about l.
 func (l lineage) count(ballot []byte) vote {
 	if binary.LittleEndian.Uint64(ballot) != uint64(l) {
-		return spoiled
+		return invalidVote
 	}
-	return min(vote(ballot[8]), spoiled)
+	return min(vote(ballot[8]), invalidVote)
 }
 
-// An agreement returns the combined vote of all participants, or an error if it is spoiled.
+// An agreement returns the combined vote of all participants, or an error if that vote is
+// invalidVote.
 type agreement func(l lineage, v vote) (vote, error)
 
 // identify finds the id of the communicator with lineage l that is created from c, by agreement of
@@ -152,7 +153,7 @@ func (c *Comm) take(id uint32) (vote, error) {
 	s := c.world.identities
 	v, err := c.engine.Choose(c.context(managementSlot), func() uint64 { return uint64(s.take(id)) })
 	if err == nil && vote(v) == unused {
-		s.take(id) // takes effect at replicas that did not choose
+		s.take(id) // has an effect at replicas that did not choose
 	}
 	return vote(v), err
 }
@@ -164,10 +165,10 @@ func (c *Comm) descend() lineage {
 }
 
 // managementTag is the tag of all messages in a management context. With a single tag, ranks that
-// make different calls receive each other's messages and notice the wrong length.
+// make different calls receive each other's messages and detect the wrong length.
 const managementTag = 0
 
-// swap sends to one rank and receives len(recv) bytes from another in the management context.
+// swap sends to one rank and receives len(recv) bytes from another rank in the management context.
 func (c *Comm) swap(send []byte, dest int, recv []byte, source int) error {
 	return c.swapIn(managementSlot, send, dest, recv, source)
 }
@@ -176,18 +177,18 @@ func (c *Comm) swapIn(slot uint32, send []byte, dest int, recv []byte, source in
 	return c.world.swap(c.context(slot), managementTag, send, c.worldRank(dest), recv, c.worldRank(source))
 }
 
-// swap sends to one rank of the world and receives len(recv) bytes from another. It posts the
-// receive first, so that all ranks may swap at the same time, whatever the length.
+// swap sends to one rank of the world and receives len(recv) bytes from another rank. It posts the
+// receive first, so that all ranks may swap messages of any length at the same time.
 func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []byte, source int) error {
 	r, err := w.engine.Irecv(context, source, tag, recv)
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Send(context, dest, tag, send, words.Standard); err != nil {
+	if err := w.engine.Send(context, dest, tag, send, engineapi.Standard); err != nil {
 		return err
 	}
 	s, err := w.engine.Wait(r)
-	var truncated *words.TruncateError
+	var truncated *engineapi.TruncateError
 	if err == nil && s.Size != len(recv) || errors.As(err, &truncated) {
 		err = fmt.Errorf("%w: received %d bytes, expected %d", errDifferentOrder, s.Size, len(recv))
 	}
@@ -196,7 +197,7 @@ func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []by
 
 // every is the agreement of the ranks of c, or of the local group if c is an intercommunicator.
 // After k steps, each rank has the votes of the 2^k ranks before it. A rank that finds a mismatch
-// continues, so that all ranks learn of it.
+// continues, so that all ranks get the result.
 func (c *Comm) every(l lineage, v vote) (vote, error) {
 	for k := 1; k < c.size; k *= 2 {
 		theirs := make([]byte, ballotSize)
@@ -205,20 +206,20 @@ func (c *Comm) every(l lineage, v vote) (vote, error) {
 		case err == nil:
 			v = max(v, l.count(theirs))
 		case errors.Is(err, errDifferentOrder):
-			v = spoiled
+			v = invalidVote
 		default:
-			return spoiled, err
+			return invalidVote, err
 		}
 	}
-	if v == spoiled {
+	if v == invalidVote {
 		return v, errDifferentOrder
 	}
 	return v, nil
 }
 
-// gatherAll returns the numbers that all ranks of c pass, in rank order; each rank passes equally
-// many. It uses the algorithm of Bruck and others (1997): after k steps, each rank has the blocks
-// of the 2^k ranks starting with itself.
+// gatherAll returns the numbers that all ranks of c pass, in rank order. All ranks pass the same
+// count of numbers. gatherAll uses the algorithm of Bruck and others (1997): after k steps, each
+// rank has the blocks of 2^k consecutive ranks, starting with its own.
 func (c *Comm) gatherAll(mine ...int64) ([]int64, error) { return c.gatherAllIn(managementSlot, mine) }
 
 func (c *Comm) gatherAllIn(slot uint32, mine []int64) ([]int64, error) {

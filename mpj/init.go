@@ -2,12 +2,12 @@ package mpj
 
 import "context"
 
-// Init joins the job that this process was started for, and returns when every process of the job
-// has called it. A program that was started by hand, and not by a peer, gets a world of one rank. A
-// process calls Init once.
+// Init joins the job for which this process was started, and returns when every process of the job
+// has called Init. A program that was started by hand, and not by a peer, gets a world of one rank.
+// A process calls Init once.
 //
-// When ctx ends, all blocked calls in every communicator return an error that wraps its cause. Most
-// communication functions take no context of their own.
+// When ctx ends, all blocked calls in every communicator return an error that wraps the cause of
+// ctx. Most communication functions do not have a context argument.
 func Init(ctx context.Context) (*World, error) {
 	if !wireMachine() {
 		return nil, failf(ErrOther, "Init", "machines that are not little-endian with 64-bit int are not supported yet")

@@ -77,7 +77,7 @@ func (p *process) tell(t *testing.T, m proclink.Message) {
 	}
 }
 
-// greet brings p to its call of Init.
+// greet exchanges messages with p until p has called Init.
 func (p *process) greet(t *testing.T, self view.Process, v view.View) {
 	t.Helper()
 	p.expect(t, proclink.Hello)
@@ -96,7 +96,7 @@ func (p *process) status(t *testing.T) int {
 	return p.ProcessState.ExitCode()
 }
 
-// sumProgram adds the ranks and a long vector, so that channels are opened and filled.
+// sumProgram adds the ranks, and then long vectors, so that channels are opened and filled.
 func sumProgram() int {
 	w, err := Init(context.Background())
 	if err != nil {
@@ -182,7 +182,7 @@ func TestProcessesConnectThroughTheirPeer(t *testing.T) {
 			want := fmt.Sprintln("sum", v.N*(v.N-1)/2)
 			for self, p := range b.ps {
 				if status := p.status(t); status != 0 || p.output.String() != want {
-					t.Errorf("%v ended with status %d and said %q, want %q", self, status, p.output, want)
+					t.Errorf("%v ended with status %d and output %q, want %q", self, status, p.output, want)
 				}
 			}
 		})

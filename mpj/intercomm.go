@@ -5,33 +5,32 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // An intercommunicator connects two disjoint groups of processes. Rank and Size refer to the local
-// group; the ranks in messages are those of the remote group. An intercommunicator supports
-// point-to-point messages, Dup, Merge and Free. For collectives, Merge it into an ordinary
-// communicator.
+// group; messages address ranks of the remote group. An intercommunicator supports point-to-point
+// messages, Dup, Merge and Free. For collectives, Merge it into an ordinary communicator.
 //
 //	local group          remote group
 //	0  1  2 -- Send(c, b, 1) --> 0  1
 //
-// All its processes agree by way of two of them, called leaders as in MPI: first within each group,
-// then between the leaders, and then within each group again.
+// All its processes reach agreement through two of them, called leaders as in MPI: first within each
+// group, then between the leaders, and then within each group again.
 
-// A span connects the local group with a remote one for the duration of a call.
+// A span connects the local group with a remote group for the duration of a call.
 type span struct {
 	local  *Comm
 	leader int // rank in local
-	// swap sends to the remote leader and receives from it. Only the local leader calls it.
+	// swap sends to the remote leader and receives from it. Only the local leader calls swap.
 	swap func(send, recv []byte) error
 }
 
-// IntercommCreate creates an intercommunicator of the ranks of c, which are the local group, and
-// the ranks of another communicator, which also call it. The local leader is rank localLeader of c,
-// and the remote leader is rank remoteLeader of peer; both leaders are members of peer. tag
-// distinguishes simultaneous creations by the same two leaders. peer, remoteLeader and tag are
-// significant at the leader only.
+// IntercommCreate creates an intercommunicator of the ranks of c, which are the local group, and the
+// ranks of another communicator, which also call IntercommCreate. The local leader is rank
+// localLeader of c, and the remote leader is rank remoteLeader of peer; both leaders are members of
+// peer. tag distinguishes simultaneous creations by the same two leaders. peer, remoteLeader and tag
+// are significant at the leader only.
 func (c *Comm) IntercommCreate(localLeader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
 	const op = "IntercommCreate"
 	if err := c.checkIntra(op); err != nil {
@@ -72,7 +71,7 @@ func (c *Comm) intercommCreate(localLeader int, peer *Comm, remoteLeader, tag in
 		return nil, errors.Join(failed, err)
 	}
 	if len(told) == 0 {
-		return nil, failf(ErrComm, "IntercommCreate", "the local leader, rank %d, did not reach the remote one", localLeader)
+		return nil, failf(ErrComm, "IntercommCreate", "the local leader, rank %d, did not reach the remote leader", localLeader)
 	}
 	remote := Group{members: make([]int, len(told)-1), self: local.self}
 	for i, m := range told[1:] {
@@ -123,7 +122,7 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 	return theirs, nil
 }
 
-// join returns the lineage of a child of l and m together. It is the same for both orders of l and
+// join returns the lineage of a common child of l and m, which does not depend on the order of l and
 // m.
 func (l lineage) join(m lineage) lineage { return min(l, m).with(max(l, m)) }
 
@@ -139,7 +138,7 @@ func (s span) every(l lineage, v vote) (vote, error) {
 		if failed = s.swap(ballot(l, v), theirs); failed == nil {
 			v = max(v, l.count(theirs))
 		} else {
-			v = spoiled
+			v = invalidVote
 		}
 	}
 	v, err = s.local.every(l, v)
@@ -228,8 +227,8 @@ func (c *Comm) merge(high bool) (*Comm, error) {
 	return c.child(id, l, slices.Concat(low, up)), nil
 }
 
-// tellHigh tells the remote group the value of high that all local ranks passed, and returns that
-// of the remote group.
+// tellHigh sends the remote group the value of high that all local ranks passed, and returns the
+// value of the remote group.
 func (c *Comm) tellHigh(all []int64) (int64, error) {
 	mine, theirs := all[:1], make([]int64, 1)
 	odd := slices.IndexFunc(all, func(flag int64) bool { return flag != all[0] })
@@ -247,9 +246,9 @@ func (c *Comm) tellHigh(all []int64) (int64, error) {
 	case err != nil || failed != nil:
 		return 0, errors.Join(failed, err)
 	case odd >= 0:
-		return 0, failf(ErrArg, "Merge", "ranks 0 and %d of the local group give different values of high", odd)
+		return 0, failf(ErrArg, "Merge", "ranks 0 and %d of the local group pass different values of high", odd)
 	case len(theirs) != 1 || theirs[0] == disagreed:
-		return 0, failf(ErrArg, "Merge", "the ranks of the remote group give different values of high")
+		return 0, failf(ErrArg, "Merge", "the ranks of the remote group pass different values of high")
 	}
 	return theirs[0], nil
 }
@@ -257,8 +256,8 @@ func (c *Comm) tellHigh(all []int64) (int64, error) {
 // disagreed replaces high if the ranks of a group pass different values.
 const disagreed = -1
 
-// share returns root's numbers at every rank of c. It sends them along a binomial tree rooted at
-// root.
+// share returns root's numbers at every rank of c. It sends the numbers along a binomial tree rooted
+// at root.
 func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 	if c.size == 1 {
 		return numbers, nil
@@ -279,7 +278,7 @@ func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 			continue
 		}
 		child := (v + bit + root) % c.size
-		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b, words.Standard); err != nil {
+		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b, engineapi.Standard); err != nil {
 			return nil, err
 		}
 	}

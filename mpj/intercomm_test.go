@@ -23,7 +23,7 @@ func halves(w *World) (half, inter *Comm, err error) {
 	return half, inter, err
 }
 
-// acrossWorks sends from every rank to every rank of the other group.
+// acrossWorks checks x by messages from every rank to every rank of the other group.
 func acrossWorks(x *Comm, remote []int) error {
 	for r := range x.RemoteSize() {
 		if err := Send(x, []int{10*x.Rank() + r}, r, 1); err != nil {

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// Items makes an Op whose items have n elements each, for example a multiplication of 2×2 matrices
+// Items returns an Op whose items have n elements each, for example a multiplication of 2×2 matrices
 // with four elements each. Reductions split vectors only between items. They reject vectors and
 // parts whose length is not a multiple of n:
 //
@@ -22,7 +22,7 @@ func Items[T Element](n int, op Op[T]) Op[T] {
 		return nil
 	}
 	return func(in, inout []T) {
-		if len(in) == 0 && len(inout) > 0 { // query from itemLength
+		if len(in) == 0 && len(inout) > 0 { // a query of itemLength
 			binary.NativeEndian.PutUint64(bytesOf(inout), uint64(n))
 			return
 		}
@@ -70,19 +70,20 @@ func itemLength[T Element](op Op[T]) int {
 	return int(binary.NativeEndian.Uint64(answer[:]))
 }
 
-// checkOp returns an error if the operation of a reduction is nil, or does not fit the lengths.
+// checkOp returns an error if the operation of a reduction is nil, or if a length is not a multiple
+// of its item length.
 func checkOp[T Element](c *Comm, op string, combine Op[T], lengths ...int) error {
 	if combine == nil {
 		return c.failf(ErrOp, op, "op is nil")
 	}
 	if n, length := unfit(combine, lengths...); length != 0 {
-		return c.failf(ErrCount, op, "%d elements is not a multiple of the operation's item length %d", length, n)
+		return c.failf(ErrCount, op, "%d elements are not a multiple of the operation's item length %d", length, n)
 	}
 	return nil
 }
 
-// unfit returns the length of combine's items, and the first of lengths that is not a multiple of
-// it, or 0.
+// unfit returns the item length of combine, and the first of lengths that is not a multiple of the
+// item length, or 0.
 func unfit[T Element](combine Op[T], lengths ...int) (n, length int) {
 	n = itemLength(combine)
 	for _, l := range lengths {

@@ -78,8 +78,8 @@ func productsAreRight(w *World, product Op[uint64], count int) error {
 	return err
 }
 
-// TestIncompleteItemsAreRefused checks that a vector that is not a whole number of items is
-// rejected before anything is sent.
+// TestIncompleteItemsAreRefused checks that a vector that is not a whole number of items is rejected
+// before a message is sent.
 func TestIncompleteItemsAreRefused(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		product, three, even := Items(4, multiply), make([]uint64, 3), make([]uint64, 6*w.Size())
@@ -92,7 +92,7 @@ func TestIncompleteItemsAreRefused(t *testing.T) {
 			"ReduceScatterBlock": ReduceScatterBlock(w.Comm, even, make([]uint64, 6), product),
 			"ReduceScatter":      ReduceScatter(w.Comm, nil, make([]uint64, 6), []int{6}, product),
 			"ReduceLocal":        ReduceLocal(three, three, product),
-			"no item":            Allreduce(w.Comm, nil, three, Items(0, multiply)),
+			"empty items":        Allreduce(w.Comm, nil, three, Items(0, multiply)),
 		} {
 			if !errors.Is(err, ErrCount) {
 				return fmt.Errorf("%s: want ErrCount, got: %w", name, err)

@@ -29,11 +29,11 @@ func join(ctx context.Context) (*World, error) {
 	return w, nil
 }
 
-// exitLost is the exit status of a process whose peer is gone.
+// exitLost is the exit status of a process that has lost its peer.
 const exitLost = joining.ExitLost
 
-// exit ends the process because its peer is gone: its limits are no longer enforced, and its result
-// is no longer wanted.
+// exit ends the process because its peer has ended, so that the limits of the process are no longer
+// enforced and its result is no longer wanted.
 func exit(err error) {
 	fmt.Fprintln(os.Stderr, "mpj: exiting, because the peer is gone:", err)
 	os.Exit(exitLost)

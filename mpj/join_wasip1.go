@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/guest"
 )
 
-// join joins the job that this module was started for. The host has the engine and the control
+// join joins the job for which this module was started. The host has the engine and the control
 // socket.
 func join(ctx context.Context) (*World, error) {
 	e, info, err := guest.Join(ctx)
@@ -20,7 +20,7 @@ func join(ctx context.Context) (*World, error) {
 	return w, nil
 }
 
-// hostJob is a job that the host of the module takes part in.
+// hostJob is a job in which the host of the module takes part.
 type hostJob struct{ engine *guest.Engine }
 
 func (j hostJob) Finalize(e *guest.Engine) error { return e.Finalize() }
@@ -38,13 +38,13 @@ func (j hostJob) Close() {}
 func (j hostJob) Abort(code int, reason string) { j.engine.Abort(code, reason) }
 
 // RunLocal runs worlds within a native process. In a module it fails with ErrUnsupported, because a
-// module is one process of a world outside.
+// module is a single process.
 func RunLocal(context.Context, int, func(*World) error) error {
 	return failf(ErrUnsupported, "RunLocal", "a WebAssembly module has one thread: p2prun --local 3 -n 3 runs it as three ranks")
 }
 
-// A detector does nothing in a module: deadlock detection inspects goroutines, which the host
-// cannot see.
+// A detector does nothing in a module, because deadlock detection inspects goroutines, which the
+// host cannot inspect.
 type detector struct{}
 
 func (*detector) await() {}

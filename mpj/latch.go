@@ -4,5 +4,5 @@ package mpj
 
 import "sync/atomic"
 
-// A latch is set once, and read in every call.
+// A latch is a flag that is set once and read in every call.
 type latch = atomic.Bool

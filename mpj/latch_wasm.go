@@ -1,7 +1,7 @@
 package mpj
 
-// A latch is set once, and read in every call. A module has one thread, so no atomic operation is
-// needed; Go would compile each to a function call.
+// A latch is a flag that is set once and read in every call. A module has one thread, so a latch
+// needs no atomic operations, which Go would compile to function calls.
 type latch bool
 
 // Load reports whether f is set.

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // Finalize reports the leftovers of the program: messages that it never received, and, with
@@ -71,9 +71,9 @@ func (l *ledger) all() []string {
 	return words
 }
 
-// leftOver returns an error that lists the remaining messages and requests of this process. A
-// collective that failed at another rank comes first, with the text and class that ranks waiting in
-// it get.
+// leftOver returns an error that lists the remaining messages and requests of this process. It
+// begins with a collective that failed at another rank, with the text and class that ranks waiting
+// in that collective get.
 func (w *World) leftOver() error {
 	failures, messages := w.unmatched()
 	requests := w.ledger.all()
@@ -106,11 +106,11 @@ type failure struct {
 }
 
 // failed returns the failure that m reports.
-func (c *Comm) failed(m words.Unmatched) failure {
+func (c *Comm) failed(m engineapi.Unmatched) failure {
 	err := collective.PendingReason(c.engine, m.Context, m.Status.Source)
 	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
-	if spoiled, ok := errors.AsType[*collective.SpoiledError](err); ok {
-		f.rank, f.class = spoiled.Rank, classOfCause(spoiled.Cause)
+	if failed, ok := errors.AsType[*collective.FailedError](err); ok {
+		f.rank, f.class = failed.Rank, classOfCause(failed.Cause)
 	}
 	return f
 }
@@ -127,7 +127,7 @@ func numbered(words []string, what string) string {
 }
 
 // unmatched describes the messages that were never received. A message of a collective remains if
-// the ranks did not call the same collectives, or if one failed.
+// the ranks did not call the same collectives, or if a collective failed.
 func (w *World) unmatched() (failures []failure, words []string) {
 	for _, m := range w.engine.Unmatched() {
 		slot := m.Context & 0xff

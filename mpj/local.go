@@ -13,10 +13,10 @@ import (
 )
 
 // RunLocal runs program as the n ranks of a world within this process, each in its own goroutine,
-// and returns when all have returned. The first error that a rank returns ends the world for all
-// ranks, and RunLocal returns it. If a rank calls Abort, RunLocal returns an error with the status
-// and the reason. A program that returns nil without calling Finalize is finalized. RunLocal is for
-// tests, examples and debugging.
+// and returns when all ranks have returned. The first error that a rank returns ends the world for
+// all ranks, and RunLocal returns it. If a rank calls Abort, RunLocal returns an error with the
+// status and the reason. A program that returns nil without calling Finalize is finalized. RunLocal
+// is for tests, examples and debugging.
 func RunLocal(ctx context.Context, n int, program func(*World) error) error {
 	if n < 1 {
 		return failf(ErrArg, "RunLocal", "%d ranks", n)

@@ -1,9 +1,9 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 
-// A Message is a message that Mprobe or Improbe has matched. Only Mrecv or Imrecv can receive it,
-// once.
+// A Message is a message that Mprobe or Improbe has matched. Only one call of Mrecv or Imrecv can
+// receive it.
 type Message struct {
 	comm    *Comm
 	matched *engine.Matched // nil for ProcNull, and after the message was received
@@ -11,8 +11,8 @@ type Message struct {
 }
 
 // Mprobe waits for a message that a Recv with the same source and tag would receive, and returns it
-// with its status. No other receive can match the message any more. Goroutines that share a
-// communicator can therefore learn the size of a message and then receive exactly that message.
+// with its status. No other receive can match the message afterwards. Goroutines that share a
+// communicator can therefore get the size of a message and then receive exactly that message.
 func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
 	if err := c.checkSource("Mprobe", source, tag); err != nil {
 		return nil, Status{}, err
@@ -28,7 +28,7 @@ func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
 	return &Message{comm: c, matched: m}, c.statusOf(s), nil
 }
 
-// Improbe is the nonblocking form of Mprobe: ok reports whether there was such a message.
+// Improbe is the nonblocking form of Mprobe: ok reports whether such a message was available.
 func Improbe(c *Comm, source, tag int) (m *Message, s Status, ok bool, err error) {
 	if err := c.checkSource("Improbe", source, tag); err != nil {
 		return nil, Status{}, false, err
@@ -68,7 +68,7 @@ func MrecvTyped(m *Message, x Typed) (Status, error) {
 	return r.Wait()
 }
 
-// ImrecvTyped is Imrecv for items of a datatype. The data are in place after Wait or Test has
+// ImrecvTyped is Imrecv for items of a datatype. The data is in place after Wait or Test has
 // reported the request complete.
 func ImrecvTyped(m *Message, x Typed) (*Request, error) {
 	return m.receiveTyped("ImrecvTyped", x)
@@ -98,7 +98,7 @@ func (m *Message) receive(op string, b []byte) (*Request, error) {
 		return r.begun(m.comm.startNothing(), nil)
 	}
 	if m.matched == nil {
-		return nil, m.comm.failf(ErrRequest, op, "the message was received already")
+		return nil, m.comm.failf(ErrRequest, op, "the message has already been received")
 	}
 	matched := m.matched
 	m.matched = nil

@@ -11,10 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// misuses lists misuses that only several ranks together can detect. Each ends with an error of a
-// rank, which names the call, the ranks and their arguments. The error is the same whether it comes
-// from the failed rank, from a rank that waited for it, or from Finalize. Package mpitest has the
-// misuses that one rank detects by itself.
+// misuses contains misuses that only several ranks together can detect. Each results in an error of
+// a rank, which names the call, the ranks and their arguments. The error is the same whether it
+// comes from the failed rank, from a rank that waited for the failed rank, or from Finalize. Package
+// mpitest contains the misuses that one rank detects by itself.
 var misuses = []struct {
 	name  string
 	ranks int
@@ -104,8 +104,8 @@ var misuses = []struct {
 	}, ErrFinalized, []string{"mpj.Irecv at rank 0"}},
 }
 
-// TestRequestsOfAnotherWorldAreRefused uses requests of another rank, which is possible within one
-// process.
+// TestRequestsOfAnotherWorldAreRefused uses requests of a different rank, which is possible within
+// one process.
 func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 	passed := make(chan *Request, 1)
 	err := RunLocal(context.Background(), 2, func(w *World) error {
@@ -157,9 +157,9 @@ func TestMisuseNamesTheCall(t *testing.T) {
 	}
 }
 
-// TestEveryRankReportsAFailedCollectiveAlike checks that all ranks that learn of a failure, in any
-// call, report it alike.
-func TestEveryRankReportsAFailedCollectiveAlike(t *testing.T) {
+// TestEveryRankReportsTheSameFailure checks that all ranks that get the error of a failed
+// collective, in any call, report the same failure.
+func TestEveryRankReportsTheSameFailure(t *testing.T) {
 	const says = "rank 2 calls bcast with root 0 where rank 3 calls bcast with root 2"
 	for _, replicas := range []int{1, 2} {
 		said, err := outcomes(localworld.Config{Ranks: 4, Replicas: replicas}, func(w *World) error {
@@ -186,7 +186,7 @@ func TestEveryRankReportsAFailedCollectiveAlike(t *testing.T) {
 		}
 		for rank, err := range said {
 			if rank != 1 && (!strings.Contains(fmt.Sprint(err), "at rank 3") || !strings.Contains(fmt.Sprint(err), says)) {
-				t.Errorf("r=%d, rank %d: got %v, want one that says %q", replicas, rank, err, says)
+				t.Errorf("r=%d, rank %d: got %v, want an error that contains %q", replicas, rank, err, says)
 			}
 			if rank == 3 && !errors.Is(err, ErrComm) {
 				t.Errorf("r=%d: got %v, want class %q", replicas, err, ErrComm)

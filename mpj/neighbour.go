@@ -7,8 +7,8 @@ package mpj
 //	GraphTopology      GraphNeighbors; the graph must be symmetric
 //	DistGraphTopology  sources to receive from, destinations to send to
 //
-// At the edge of a grid the neighbour is ProcNull. It has a block, which is neither sent nor
-// changed by the receive.
+// At the edge of a grid the neighbour is ProcNull. Its block is not sent, and a receive does not
+// change it.
 
 // NeighborAllgather sends send to every rank to which this rank has an edge, and stores the data
 // received along each edge in the block of recv for that edge. All blocks have the length of send.

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-// grid makes a grid of 2 x n/2 whose rows are periodic and whose columns are not. In a row of two,
-// both neighbours are the same rank.
+// grid makes a grid of 2 x n/2 ranks with periodic rows and columns that are not periodic. In a row
+// of two ranks, both neighbours are the same rank.
 func grid(w *World) (*Comm, error) {
 	return w.CartCreate([]int{min(2, w.Size()), max(1, w.Size()/2)}, []bool{false, true}, false)
 }
 
-// TestNeighborAlltoallOnAGridKeepsDirections makes each rank tell its neighbours its rank and the
+// TestNeighborAlltoallOnAGridKeepsDirections makes each rank send its neighbours its rank and the
 // direction. A message from below must have been sent up.
 func TestNeighborAlltoallOnAGridKeepsDirections(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
@@ -88,8 +88,8 @@ func TestWrongNeighbourhoodBuffersAreNamed(t *testing.T) {
 	})
 }
 
-// TestNonBlockingNeighbourhoodMatchesBlocking runs more operations than there are slots at the same
-// time, started and waited for in different orders.
+// TestNonBlockingNeighbourhoodMatchesBlocking runs more operations at the same time than a
+// communicator has slots. It starts them and waits for them in different orders.
 func TestNonBlockingNeighbourhoodMatchesBlocking(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		index, edges := star(w.Size())

@@ -13,7 +13,7 @@ var (
 	intKey           = KeyvalCreate[int](nil, nil)
 )
 
-// everyCall makes one call of each kind that can fail, on a communicator.
+// everyCall contains one call on a communicator for each function that can fail.
 var everyCall = []struct {
 	name string
 	call func(c *Comm) error
@@ -134,7 +134,7 @@ var everyCall = []struct {
 }
 
 // TestNoCommunicatorIsNamed checks that every call on a nil communicator from Split, or on a freed
-// one, fails with an error that names the problem.
+// communicator, fails with an error that names the problem.
 func TestNoCommunicatorIsNamed(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
 		freed, err := w.Dup()

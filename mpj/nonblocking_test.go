@@ -12,7 +12,7 @@ import (
 )
 
 // TestNonBlockingCollectivesMatchTheirDefinitions runs all kinds at the same time, and waits for
-// them in the opposite order.
+// them in the reverse order.
 func TestNonBlockingCollectivesMatchTheirDefinitions(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		for _, count := range []int{1, 300} {
@@ -29,7 +29,7 @@ func TestNonBlockingCollectivesMatchTheirDefinitions(t *testing.T) {
 	})
 }
 
-// A background is one nonblocking collective of every kind.
+// A background contains one nonblocking collective of every kind.
 type background struct {
 	*Comm
 	requests []*Request
@@ -129,8 +129,8 @@ func (b *background) addBlocks(me, n, count, root int) {
 	b.add("IreduceScatter", r, err, got, part)
 }
 
-// TestNonBlockingCollectivesProgressInBackground checks that a rank that does not call mpj meanwhile
-// takes part in the collectives that it has started.
+// TestNonBlockingCollectivesProgressInBackground checks that a rank takes part in the collectives
+// that it has started even while it makes no calls of mpj.
 func TestNonBlockingCollectivesProgressInBackground(t *testing.T) {
 	computed := make(chan bool)
 	err := RunLocal(context.Background(), 3, func(w *World) error {
@@ -140,7 +140,7 @@ func TestNonBlockingCollectivesProgressInBackground(t *testing.T) {
 			return err
 		}
 		if w.Rank() == 0 {
-			<-computed // waits for as long as the others need
+			<-computed // wait until the other ranks have their results
 		}
 		if _, err = r.Wait(); w.Rank() == 1 {
 			close(computed)
@@ -218,7 +218,7 @@ func inPlaceBlocks(c *Comm, count int) error {
 		swapped = append(swapped, elements(i, n*count)[me*count:(me+1)*count]...)
 	}
 	mine, counts := elements(me, count), evenly(n, count).counts
-	own := func() []uint64 { // contains only the rank's own block
+	own := func() []uint64 { // a buffer that contains only the rank's own block
 		s := make([]uint64, n*count)
 		copy(s[me*count:], mine)
 		return s
@@ -269,8 +269,8 @@ func TestAlltoallwMovesDatatypes(t *testing.T) {
 	})
 }
 
-// TestLocReductionsFindTheFirst checks that Loc reductions find a value and the lowest rank that
-// has it.
+// TestLocReductionsFindTheFirst checks that Loc reductions find a value and the lowest rank with
+// that value.
 func TestLocReductionsFindTheFirst(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		n := w.Size()

@@ -1,15 +1,15 @@
 package mpj
 
 // An Op combines two vectors of equal length element by element: inout[i] = in[i] op inout[i]. It
-// must be associative, but need not be commutative: in always holds the values of lower ranks than
-// inout. An Op may be called on any parts of the vectors, and several times or never for a given
-// part; Items keeps groups of elements together. Reductions accept the predefined operations
+// must be associative, but need not be commutative: in always contains the values of lower ranks
+// than inout. An Op may be called on any parts of the vectors, and several times or never for a
+// given part; Items keeps groups of elements together. Reductions accept the predefined operations
 // without explicit instantiation:
 //
 //	mpj.Allreduce(comm, send, recv, mpj.Sum)
 type Op[T Element] func(in, inout []T)
 
-// Each makes an Op of a function of two elements, of which a comes from the lower rank.
+// Each returns the Op that applies f to each pair of elements, of which a comes from the lower rank.
 func Each[T Element](f func(a, b T) T) Op[T] {
 	return func(in, inout []T) {
 		for i, v := range in {
@@ -67,21 +67,21 @@ func Bxor[T Integer](in, inout []T) {
 	}
 }
 
-// Land is the logical and: 1 if both are nonzero, else 0.
+// Land is the logical and: 1 if both elements are nonzero, and otherwise 0.
 func Land[T Integer](in, inout []T) {
 	for i, v := range in {
 		inout[i] = truth[T](v != 0 && inout[i] != 0)
 	}
 }
 
-// Lor is the logical or: 1 if at least one is nonzero, else 0.
+// Lor is the logical or: 1 if at least one element is nonzero, and otherwise 0.
 func Lor[T Integer](in, inout []T) {
 	for i, v := range in {
 		inout[i] = truth[T](v != 0 || inout[i] != 0)
 	}
 }
 
-// Lxor is the logical exclusive or: 1 if exactly one is nonzero, else 0.
+// Lxor is the logical exclusive or: 1 if exactly one element is nonzero, and otherwise 0.
 func Lxor[T Integer](in, inout []T) {
 	for i, v := range in {
 		inout[i] = truth[T]((v != 0) != (inout[i] != 0))
@@ -101,8 +101,8 @@ type Loc[V Ordered] struct {
 	Index int64
 }
 
-// MaxLoc takes the greater value with its index; of equal values, the one with the lower index. A
-// NaN takes precedence over every number.
+// MaxLoc takes the greater value with its index. Of equal values, it takes the value with the lower
+// index. A NaN takes precedence over every number.
 func MaxLoc[V Ordered](in, inout []Loc[V]) {
 	for i, a := range in {
 		if b := inout[i]; a.Value > b.Value || goesFirst(a, b) {
@@ -111,8 +111,8 @@ func MaxLoc[V Ordered](in, inout []Loc[V]) {
 	}
 }
 
-// MinLoc takes the lesser value with its index; of equal values, the one with the lower index. A
-// NaN takes precedence over every number.
+// MinLoc takes the lesser value with its index. Of equal values, it takes the value with the lower
+// index. A NaN takes precedence over every number.
 func MinLoc[V Ordered](in, inout []Loc[V]) {
 	for i, a := range in {
 		if b := inout[i]; a.Value < b.Value || goesFirst(a, b) {
@@ -121,7 +121,7 @@ func MinLoc[V Ordered](in, inout []Loc[V]) {
 	}
 }
 
-// goesFirst decides whether a takes precedence over b if neither value is greater.
+// goesFirst reports whether a takes precedence over b if neither value is greater.
 func goesFirst[V Ordered](a, b Loc[V]) bool {
 	aNaN, bNaN := a.Value != a.Value, b.Value != b.Value
 	return a.Index < b.Index && (a.Value == b.Value || aNaN && bNaN) || aNaN && !bNaN

@@ -3,34 +3,35 @@ package mpj
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
-// A nonblocking collective is the blocking one run in a goroutine. Several operations of one
-// communicator can be in progress at the same time, each in its own context. They are identified by
-// their number, which is the same at all ranks because all ranks start them in the same order.
+// A nonblocking collective runs the blocking collective in a goroutine. Several operations of one
+// communicator can be in progress at the same time, each in its own context. An operation is
+// identified by its number, which is the same at all ranks because all ranks start operations in the
+// same order.
 //
 //	operation  0   1  ...  63  64 ...
 //	slot      64  65  ... 127  64 ...  waits until operation 0 is done at this rank
 //
-// Only the operation 64 later reuses a slot. That operation may start at another rank before its
-// predecessor is done at this one. The two do not mix, because messages of one rank arrive in the
-// order of its operations, and receives are posted in that order.
+// Every 64th operation uses the same slot. The next operation in a slot may start at another rank
+// before its predecessor is done at this rank. Their messages do not mix, because messages of one
+// rank arrive in the order of its operations, and receives are posted in that order.
 
 const (
 	operationSlot = 64 // first slot of nonblocking collectives
 	operationsMax = 64 // maximum number in progress
 )
 
-// An operations holds the nonblocking collectives of one communicator.
+// An operations contains the state of the nonblocking collectives of one communicator.
 type operations struct {
 	mu    sync.Mutex
 	count int
 	ends  [operationsMax]chan struct{} // of the last operation in each slot, closed when it ends
 }
 
-// next returns the slot of the next operation, the channel to wait for before it starts, or nil,
-// and the channel to close when it is done.
+// next returns the slot of the next operation and the channel to close when the operation is done.
+// If before is not nil, the operation must first wait until before is closed.
 func (o *operations) next() (slot uint32, before <-chan struct{}, done chan<- struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,7 +58,7 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		c.calls(slot, compared.call)
 	}
 	r := c.engine.Begin()
-	c.engine.Go(func() { // ends when collective returns, at the latest when the engine stops
+	c.engine.Go(func() { // until collective returns, at the latest when the engine stops
 		defer close(done)
 		if before != nil {
 			<-before
@@ -66,7 +67,7 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		if err == nil {
 			err = collective(slot)
 		}
-		c.engine.Finish(r, words.Status{}, err)
+		c.engine.Finish(r, engineapi.Status{}, err)
 	})
 	c.world.active.Add(1)
 	request := &Request{comm: c, request: r, op: op, collective: true}

@@ -1,8 +1,8 @@
 package mpj
 
 // Pack appends the elements of src to dst, in the encoding of messages, and returns the extended
-// slice. Pack and PackTyped together build a message from parts of different types, which is sent
-// and received as []byte:
+// slice. With Pack and PackTyped, a program can build a message from parts of different types, which
+// it sends and receives as []byte:
 //
 //	b := mpj.Pack(nil, []int{len(names)})
 //	b = mpj.Pack(b, weights)
@@ -25,7 +25,7 @@ func PackTyped(dst []byte, x Typed) ([]byte, error) {
 func PackSize[T Element](count int) int { return count * sizeOf[T]() }
 
 // Unpack fills dst from the beginning of src and returns the rest of src. If src is shorter than
-// dst, it changes nothing and returns an error.
+// dst, Unpack leaves dst unchanged and returns an error.
 func Unpack[T Element](src []byte, dst []T) (rest []byte, err error) {
 	b := bytesOf(dst)
 	if len(src) < len(b) {

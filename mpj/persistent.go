@@ -4,30 +4,30 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
-// A persistent is the state of a persistent request; start runs at every Start.
+// A persistent is the state of a persistent request. Start calls start.
 type persistent struct {
 	start func() (*engine.Request, error)
 	freed bool
 }
 
 // SendInit returns an inactive request that, at every Start, sends the current contents of buf to
-// dest with tag. buf belongs to the request while it is active.
+// dest with tag. buf belongs to the request while the request is active.
 func SendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.sendInit("SendInit", words.Standard, bytesOf(buf), dest, tag)
+	return c.sendInit("SendInit", engineapi.Standard, bytesOf(buf), dest, tag)
 }
 
 // SsendInit is SendInit in synchronous mode.
 func SsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.sendInit("SsendInit", words.Synchronous, bytesOf(buf), dest, tag)
+	return c.sendInit("SsendInit", engineapi.Synchronous, bytesOf(buf), dest, tag)
 }
 
 // RsendInit is SendInit in ready mode.
 func RsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.sendInit("RsendInit", words.Ready, bytesOf(buf), dest, tag)
+	return c.sendInit("RsendInit", engineapi.Ready, bytesOf(buf), dest, tag)
 }
 
 // BsendInit is SendInit in buffered mode.
@@ -54,7 +54,7 @@ func SendInitTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 		return nil, err
 	}
 	if b, ok := x.run(); ok {
-		return c.sendInit(op, words.Standard, b, dest, tag)
+		return c.sendInit(op, engineapi.Standard, b, dest, tag)
 	}
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func SendInitTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 	packed := make([]byte, 0, x.Size())
 	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
 		packed = x.of.Append(packed[:0], x.memory, x.origin, x.count)
-		return c.startSend(words.Standard, packed, dest, tag)
+		return c.startSend(engineapi.Standard, packed, dest, tag)
 	}), nil
 }
 
@@ -76,7 +76,7 @@ func RecvInitTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 	return c.recvInit(op, b, unpack, source, tag)
 }
 
-func (c *Comm) sendInit(op string, mode words.Mode, b []byte, dest, tag int) (*Request, error) {
+func (c *Comm) sendInit(op string, mode engineapi.Mode, b []byte, dest, tag int) (*Request, error) {
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
 	}
@@ -138,9 +138,9 @@ func Startall(requests ...*Request) error {
 	return failed
 }
 
-// Free releases a persistent request, which then cannot be started again. If it is active, its
-// operation still completes. Other requests need no Free, because unused ones are
-// garbage-collected. With P2PMPI_CHECK, Free marks a request that the program will not wait for.
+// Free releases a persistent request, which then cannot be started again. If the request is active,
+// its operation still completes. Other requests need no Free, because unused requests are
+// garbage-collected. With P2PMPI_CHECK, Free states that the program will not wait for a request.
 func (r *Request) Free() {
 	if r == nil {
 		return

@@ -50,7 +50,7 @@ func started(send isendFunc) sendFunc {
 	}
 }
 
-// recvs lists every way to receive.
+// recvs lists all functions for receiving.
 var recvs = []struct {
 	name string
 	recv recvFunc
@@ -117,9 +117,9 @@ var recvs = []struct {
 	}},
 }
 
-// TestEverySendMeetsEveryReceive checks that every way to receive works with every way to send, for
-// empty, short and long messages, from a named rank or any.
-func TestEverySendMeetsEveryReceive(t *testing.T) {
+// TestEverySendMatchesEveryReceive checks that every function for receiving works with every
+// function for sending, for empty, short and long messages, with a named source or AnySource.
+func TestEverySendMatchesEveryReceive(t *testing.T) {
 	inPairs(t, func(w *World) error {
 		if err := w.BufferAttach(1 << 20); err != nil {
 			return err
@@ -140,7 +140,7 @@ func TestEverySendMeetsEveryReceive(t *testing.T) {
 	})
 }
 
-// inPairs runs program as two ranks, over each kind of channel.
+// inPairs runs program as two ranks, with each kind of channel.
 func inPairs(t *testing.T, program func(*World) error) {
 	for _, shape := range []localworld.Config{
 		{Ranks: 2, Replicas: 1}, {Ranks: 2, Replicas: 1, Sockets: true}, {Ranks: 2, Replicas: 2}, {Ranks: 2, Replicas: 2, Sockets: true},
@@ -222,8 +222,8 @@ func TestSendrecvReplaceShiftsARing(t *testing.T) {
 	})
 }
 
-// TestMessagesDoNotOvertake checks that messages of one rank in one communicator are received in
-// the order in which they were sent, whatever their modes and lengths and the receives' wildcards.
+// TestMessagesDoNotOvertake checks that messages of one rank in one communicator are received in the
+// order in which they were sent, whatever their modes and lengths and the wildcards of the receives.
 func TestMessagesDoNotOvertake(t *testing.T) {
 	const messages = 200
 	inEveryShape(t, func(w *World) error {
@@ -269,8 +269,8 @@ func sendInOrder(w *World, messages int) error {
 }
 
 // TestWildcardsAreFair checks that no rank starves when several ranks keep sending. If a message of
-// each has arrived, the next wildcard receives take one of each, even if the ranks served first
-// send again at once.
+// each rank has arrived, the next wildcard receives take one message of each, even if the ranks
+// whose messages were taken first send again at once.
 func TestWildcardsAreFair(t *testing.T) {
 	const rounds = 50
 	for _, sockets := range []bool{false, true} {
@@ -311,7 +311,7 @@ func receiveOneOfEach(w *World) error {
 }
 
 // TestCommunicatorsSeparateMessages checks that a message in one communicator is not received in
-// another with the same ranks.
+// another communicator with the same ranks.
 func TestCommunicatorsSeparateMessages(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		other, err := w.Dup()
@@ -333,8 +333,8 @@ func TestCommunicatorsSeparateMessages(t *testing.T) {
 	})
 }
 
-// TestShortSendsNeedNoReceive checks that ranks that all send before they receive do not deadlock
-// if the messages are short.
+// TestShortSendsNeedNoReceive checks that ranks that all send short messages before they receive do
+// not deadlock.
 func TestShortSendsNeedNoReceive(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		const rounds = 20
@@ -358,7 +358,7 @@ func TestShortSendsNeedNoReceive(t *testing.T) {
 }
 
 // TestBufferedModeAccountsForItsBuffer checks that a message that does not fit into the send buffer
-// is rejected, and fits after others have left.
+// is rejected, and is accepted after earlier messages have been sent.
 func TestBufferedModeAccountsForItsBuffer(t *testing.T) {
 	inPairs(t, func(w *World) error {
 		if w.Rank() > 0 {
@@ -371,7 +371,7 @@ func TestBufferedModeAccountsForItsBuffer(t *testing.T) {
 		if err := first(w.BufferAttach(2*(1000+BsendOverhead)), Bsend(w.Comm, message, 1, 0), Bsend(w.Comm, message, 1, 0)); err != nil {
 			return err
 		}
-		message[0] = 9 // the copy is sent
+		message[0] = 9 // Bsend has copied the message
 		if err := Bsend(w.Comm, make([]byte, 3000), 1, 0); !errors.Is(err, ErrBuffer) || !strings.Contains(err.Error(), "needs 3064 bytes") {
 			return fmt.Errorf("too long: got %w", err)
 		}
@@ -382,7 +382,7 @@ func TestBufferedModeAccountsForItsBuffer(t *testing.T) {
 			return err
 		}
 		if err := Bsend(w.Comm, make([]byte, 2000), 1, 0); err != nil {
-			return fmt.Errorf("when the first have left: %w", err)
+			return fmt.Errorf("after the first messages were sent: %w", err)
 		}
 		if _, err := w.BufferDetach(); err != nil {
 			return err

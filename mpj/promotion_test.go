@@ -10,8 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// moves runs program while mastership moves from replica to replica, without a failure and with
-// one.
+// moves runs program while the master of each rank changes repeatedly, with and without a failure.
 func moves(t *testing.T, replicas int, program func(*trial, *World) error) {
 	for _, every := range []int64{1, 7} {
 		for _, plan := range [][]victim{nil, {victims[1]}} {
@@ -41,8 +40,8 @@ func TestR1MastershipMovesBetweenReplicas(t *testing.T) {
 	}
 }
 
-// TestR4PostedWildcardFollowsTheMaster replaces a master that has posted a wildcard with no message
-// yet. The outcome of the new master must apply to that receive.
+// TestR4PostedWildcardFollowsTheMaster replaces a master that has posted a wildcard receive without
+// a matching message. The outcome of the new master must apply to that receive.
 func TestR4PostedWildcardFollowsTheMaster(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2})
 	posted := make(chan struct{}, 4)
@@ -70,8 +69,8 @@ func TestR4PostedWildcardFollowsTheMaster(t *testing.T) {
 	}
 }
 
-// TestMastershipMovesToTheReplicaThatIsAhead checks that mastership moves. Rank 0's master
-// continues only after it is no longer the master.
+// TestMastershipMovesToTheReplicaThatIsAhead checks that a replica that is ahead becomes master.
+// Rank 0's master continues only after it is no longer master.
 func TestMastershipMovesToTheReplicaThatIsAhead(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

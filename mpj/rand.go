@@ -18,6 +18,6 @@ func (w *World) Rand(seed uint64) *rand.Rand {
 }
 
 // RandomSeed returns a number that differs between calls, ranks and runs, and is the same at all
-// replicas of the rank, because the master draws it. Use Bcast to share one among all ranks.
+// replicas of the rank, because the master draws it. Use Bcast to share a seed among all ranks.
 // RandomSeed returns 0 after the world has ended.
 func (w *World) RandomSeed() uint64 { return w.engine.RandomSeed() }

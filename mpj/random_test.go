@@ -18,10 +18,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-var planSeed = flags.Uint64("seed", 0, "the one random program to run, in all shapes (0: several)")
+var planSeed = flags.Uint64("seed", 0, "seed of a single random program to run in all shapes, or 0 to run several")
 
-// A fragile sender breaks after some sends. It has then sent a part of the last message, or first
-// claims to have sent all of it.
+// A fragile is a sender that breaks after some sends. It has then sent a part of the last message,
+// or has first reported that it sent the whole message.
 type fragile struct {
 	channel.Sender
 	left   int
@@ -53,18 +53,18 @@ func (f *fragile) Send(frames ...frame.Frame) error {
 	return errors.New("broken by the test")
 }
 
-// An ordeal is a way to run a random program.
+// An ordeal contains the conditions under which a random program runs.
 type ordeal struct {
 	localworld.Config
 	breaks, kills bool
-	threads       int // random programs at once in every process
+	threads       int // number of concurrent random programs in every process
 }
 
 func (o ordeal) String() string {
 	return fmt.Sprintf("n=%d,r=%d,rings=%v,read=%v,sockets=%v,breaks=%v,kills=%v,threads=%d", o.Ranks, o.Replicas, o.Rings, o.Reading == channel.ReadAny, o.Sockets, o.breaks, o.kills, o.threads)
 }
 
-// ordeals returns all ways to run a program of n ranks.
+// ordeals returns all conditions for a program of n ranks.
 func ordeals(n int) (all []ordeal) {
 	for _, ways := range []localworld.Config{
 		{}, {Rings: true}, {Rings: true, Reading: channel.ReadAny}, {Sockets: true},
@@ -84,8 +84,8 @@ func ordeals(n int) (all []ordeal) {
 	return all
 }
 
-// TestRandomPrograms checks R1, R2 and R4: every random program gets the right results, over every
-// channel, whatever breaks.
+// TestRandomPrograms checks R1, R2 and R4: every random program gets the right results, with every
+// kind of channel and every fault.
 func TestRandomPrograms(t *testing.T) {
 	skip.Long(t)
 	base := rand.Uint64()
@@ -97,7 +97,7 @@ func TestRandomPrograms(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4} {
 		for i, o := range ordeals(n) {
 			if *planSeed == 0 && (uint64(i+n)+base)%3 > 0 || time.Since(start) > planBudget {
-				continue // left to another run
+				continue // covered by other runs
 			}
 			if err := o.run(base); err != nil {
 				t.Fatalf("-seed %d, %v: %v", base, o, err)
@@ -106,8 +106,8 @@ func TestRandomPrograms(t *testing.T) {
 	}
 }
 
-// planBudget bounds the time of a run of random programs. Programs that do not fit are left to
-// other runs.
+// planBudget bounds the time of a run of random programs. Programs beyond it are skipped; other runs
+// cover them.
 const planBudget = 5 * time.Second
 
 // TestRandomProgramsUnderCheck checks that checks do not change the results of random programs.
@@ -130,7 +130,7 @@ func TestRandomProgramsUnderCheck(t *testing.T) {
 
 const planSteps = 8
 
-// run runs the programs of seed in one way.
+// run runs the programs of seed under the conditions o.
 func (o ordeal) run(seed uint64) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("hangs"))
 	defer cancel()
@@ -258,13 +258,13 @@ func (a *actor) do(i int, s step) error {
 			continue
 		}
 		if _, err := u.request.Wait(); err != nil {
-			return err // in a killed process: the collective may still write
+			return err // in a killed process, the collective may still write
 		}
 		if err := u.check(fmt.Sprintf("collective %d", k)); err != nil {
 			return err
 		}
 	}
-	return Barrier(a.base) // separates the wildcards of one step from the messages of the next
+	return Barrier(a.base) // separates the wildcards of one step from the messages of the next step
 }
 
 // A running collective is a request and its expected result.
@@ -273,7 +273,7 @@ type running struct {
 	request *Request
 }
 
-// begin starts the collectives of s, and performs the blocking ones.
+// begin starts the nonblocking collectives of s, and performs the blocking ones.
 func (a *actor) begin(s step) ([]running, error) {
 	var under []running
 	for _, call := range s.collectives {
@@ -311,7 +311,7 @@ func (a *actor) exchange(i int, s step) error {
 	if err != nil {
 		return err
 	}
-	if s.posted { // at all ranks, before anything is sent
+	if s.posted { // at all ranks, before any message is sent
 		if err := Barrier(a.base); err != nil {
 			return err
 		}
@@ -334,7 +334,7 @@ func (a *actor) exchange(i int, s step) error {
 // post posts the receives of messages to this rank: all of them, or only the first.
 func (a *actor) post(s step) ([]posting, error) {
 	var postings []posting
-	largest := make(map[int]int) // by communicator: a wildcard may receive any of its messages
+	largest := make(map[int]int) // by communicator, because a wildcard may receive any of its messages
 	for _, l := range s.messages {
 		if l.to == a.rank {
 			postings = append(postings, posting{planMessage: l})
@@ -396,7 +396,7 @@ func (a *actor) send(i int, s step) (sent []*Request, err error) {
 	return sent, nil
 }
 
-// receive waits for a posted receive, or receives in one of many ways.
+// receive waits for a posted receive, or receives with one of many functions.
 func (a *actor) receive(p *posting, wild, k int) (err error) {
 	c := a.comms[p.comm]
 	source, tag := a.pattern(p.planMessage, wild)
@@ -427,8 +427,8 @@ func (a *actor) receive(p *posting, wild, k int) (err error) {
 	return err
 }
 
-// judge compares the received messages with the sent ones. Of the messages that a receive could
-// match, those of one source must arrive in the order in which they were sent.
+// judge compares the received messages with the sent messages. Messages of one source that a receive
+// could match must arrive in the order in which they were sent.
 func (a *actor) judge(i int, s step, postings []posting) error {
 	taken := make([]bool, len(s.messages))
 	for n, p := range postings {

@@ -6,7 +6,7 @@ import (
 )
 
 // A plan is a random legal program for some ranks: a list of steps in which every rank has a part.
-// All ranks draw the same plan from the same seed, so each knows its expected results.
+// All ranks draw the same plan from the same seed, so each rank can compute its expected results.
 type plan struct {
 	ranks int
 	steps []step
@@ -16,7 +16,7 @@ type plan struct {
 type step struct {
 	messages    []planMessage
 	wild        int  // wildcards of its receives
-	posted      bool // all receives are posted before anything is sent
+	posted      bool // all receives are posted before any message is sent
 	collectives []collectiveCall
 	renew       int // set of communicators that is recreated first, or -1
 }
@@ -45,8 +45,8 @@ const (
 	wildcards
 )
 
-// layouts returns, for each set, which ranks of n share a communicator and in which order. The sets
-// are the world, a duplicate, its halves, and all ranks in reverse order.
+// layouts returns, for each set, the communicators of n ranks as lists of world ranks. The sets are
+// the world, a duplicate, its halves, and all ranks in reverse order.
 func layouts(n int) [][][]int {
 	all := numbers(0, 1, n)
 	halves := [][]int{numbers(0, 2, n)}
@@ -67,8 +67,8 @@ func makeSet(c *Comm, i int) (*Comm, error) {
 	return c.Split(0, -c.Rank())
 }
 
-// sizes are message sizes around which the behaviour changes, and smaller ones, which are drawn
-// more often.
+// sizes contains message sizes around which the behaviour changes, and smaller sizes, which are
+// drawn more often.
 var sizes = []int{
 	0, 1, 7, 80, 81, 500, 4095, 4096, 9000, 0, 1, 8, 64, 79, 82, 100, 1000, 3000,
 	32 << 10, 64<<10 - 1, 64 << 10, 64<<10 + 1, 128 << 10, 1 << 20,
@@ -118,7 +118,7 @@ func content(buf []byte, step, i int) {
 	}
 }
 
-// ways are the ways to send a planMessage without waiting for its receiver.
+// ways contains the functions that send a planMessage without waiting for the receiver.
 var ways = []struct {
 	name     string
 	send     func(c *Comm, buf []byte, dest, tag int) (*Request, error)
@@ -150,10 +150,10 @@ func values(n int, f func(i int) int64) []int64 {
 	return s
 }
 
-// own is rank's contribution to a collective of n elements.
+// own returns the contribution of rank to a collective of n elements.
 func own(rank, n int) []int64 { return values(n, func(i int) int64 { return element(rank, i) }) }
 
-// sums is the sum of the contributions of the first ranks.
+// sums returns the sum of the contributions of the first ranks.
 func sums(ranks, n int) []int64 {
 	return values(n, func(i int) (sum int64) {
 		for r := range ranks {
@@ -166,7 +166,8 @@ func sums(ranks, n int) []int64 {
 // A result is the expected contents of recv after a collective.
 type result struct{ recv, want []int64 }
 
-// collectives start a collective of count elements for each rank, and return its expected result.
+// collectives contains functions that start a collective with count elements per rank, and return
+// the expected result.
 var collectives = []struct {
 	name  string
 	begin func(c *Comm, root, count int) (*Request, result, error)
@@ -234,7 +235,7 @@ var collectives = []struct {
 	}, func(c *Comm, root, count int) (result, error) { return result{}, Barrier(c) }},
 }
 
-// owns is the contributions of all ranks, one after the other.
+// owns returns the contributions of all ranks, one after the other.
 func owns(ranks, count int) []int64 {
 	var all []int64
 	for r := range ranks {
@@ -243,7 +244,7 @@ func owns(ranks, count int) []int64 {
 	return all
 }
 
-// copies is this rank's contribution, repeated once for each rank.
+// copies returns this rank's contribution, repeated once for each rank.
 func copies(c *Comm, count int) []int64 {
 	var all []int64
 	for range c.Size() {
@@ -252,7 +253,7 @@ func copies(c *Comm, count int) []int64 {
 	return all
 }
 
-// atRoot is a result that only root gets.
+// atRoot returns a result that only root gets.
 func atRoot(c *Comm, root int, at []int64) result {
 	if c.Rank() != root {
 		return result{}

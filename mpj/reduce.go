@@ -40,7 +40,7 @@ func checkReduction[T Element](c *Comm, op string, send, recv []T, combine Op[T]
 }
 
 // contribution returns the contribution of this rank to a reduction with result recv: send, or recv
-// itself if send is nil.
+// if send is nil.
 func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
 	if send == nil {
 		return recv, nil
@@ -53,7 +53,7 @@ func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
 
 // Reduce combines the send buffers of all ranks with op, element by element and in rank order, into
 // root's recv. At other ranks recv is not used and may be nil. send and recv may be the same slice;
-// at root, a nil send means the same.
+// at root, a nil send has the same effect.
 func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
 	send, err := checkReduce(c, "Reduce", send, recv, op, root)
 	if err != nil {
@@ -114,7 +114,7 @@ func Iallreduce[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) 
 }
 
 // Scan combines, at each rank, the send buffers of ranks 0 to that rank, in order, into recv. send
-// and recv may be the same slice; a nil send means the same.
+// and recv may be the same slice; a nil send has the same effect.
 func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	send, err := checkReduction(c, "Scan", send, recv, op)
 	if err != nil {
@@ -159,8 +159,8 @@ func Iexscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	})
 }
 
-// ReduceLocal combines in with inout, element by element, into inout, as reductions do. It sends
-// nothing.
+// ReduceLocal combines in with inout, element by element, into inout, as reductions do. It sends no
+// messages.
 func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 	if len(in) != len(inout) {
 		return failf(ErrBuffer, "ReduceLocal", "in has %d elements and inout %d", len(in), len(inout))
@@ -169,7 +169,7 @@ func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 		return failf(ErrOp, "ReduceLocal", "op is nil")
 	}
 	if n, length := unfit(op, len(in)); length != 0 {
-		return failf(ErrCount, "ReduceLocal", "%d elements is not a multiple of the operation's item length %d", length, n)
+		return failf(ErrCount, "ReduceLocal", "%d elements are not a multiple of the operation's item length %d", length, n)
 	}
 	if len(in) > 0 {
 		op(in, inout)

@@ -5,8 +5,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// ReduceScatterBlock combines the send buffers of all ranks, whose length is Size() times that of
-// recv, and stores the i-th part of the result in recv of rank i. If send is nil, the elements of
+// ReduceScatterBlock combines the send buffers of all ranks, whose length is Size() times the length
+// of recv, and stores the i-th part of the result in recv of rank i. If send is nil, the elements of
 // recv are combined, and the first part of recv gets the result.
 func ReduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	send, recv, err := checkReduceScatterBlock(c, "ReduceScatterBlock", send, recv, op)

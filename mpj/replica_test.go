@@ -15,7 +15,7 @@ import (
 // A victim is a process that a test kills.
 type victim struct {
 	view.Process
-	self bool // counted in rounds of the victim; otherwise in rounds of all processes
+	self bool // whether rounds of the victim count, instead of rounds of all processes
 }
 
 var victims = []victim{
@@ -32,12 +32,12 @@ type trial struct {
 	seen map[view.Process][]string // observations of each process
 
 	rounds atomic.Int64
-	moves  int64            // rounds after which mastership moves
+	moves  int64            // number of rounds after which another replica becomes master
 	kill   map[int64]victim // by round of all processes
 	dying  map[view.Process]int
 }
 
-// see records an observation of w, and kills the victims whose time has come.
+// see records an observation of w, and kills the victims that are due.
 func (tr *trial) see(w *World, format string, args ...any) {
 	p := view.Process{Rank: w.Rank(), Replica: w.Replica()}
 	tr.mu.Lock()
@@ -56,7 +56,7 @@ func (tr *trial) see(w *World, format string, args ...any) {
 	}
 }
 
-// kills runs program once with each victim, killed early and late, and twice with two victims.
+// kills runs program with each victim, killed early and late, and twice with two victims.
 func kills(t *testing.T, replicas int, program func(*trial, *World) error) {
 	plans := [][]victim{nil, {victims[1], victims[4]}, {victims[2], victims[5]}}
 	for _, v := range victims {
@@ -86,8 +86,8 @@ func kills(t *testing.T, replicas int, program func(*trial, *World) error) {
 	}
 }
 
-// compare checks R1: the replicas of a rank have made the same observations, and a killed one has
-// made the first of them.
+// compare checks R1: the replicas of a rank have made the same observations, and a killed replica
+// has made the first of them.
 func (tr *trial) compare(t *testing.T, plan []victim) {
 	for rank := range 3 {
 		var whole []string
@@ -99,7 +99,7 @@ func (tr *trial) compare(t *testing.T, plan []victim) {
 		for p, seen := range tr.seen {
 			killed := slices.ContainsFunc(plan, func(v victim) bool { return v.Process == p })
 			if p.Rank == rank && (!slices.Equal(seen, whole[:len(seen)]) || !killed && len(seen) < len(whole)) {
-				t.Errorf("%v saw\n%v\nanother replica\n%v", p, seen, whole)
+				t.Errorf("%v saw\n%v\nanother replica saw\n%v", p, seen, whole)
 			}
 		}
 	}
@@ -150,8 +150,8 @@ func TestSynchronousSendToSelfEnds(t *testing.T) {
 
 const wildMessages = 12 // messages from each of ranks 1 and 2 to rank 0 in the tests below
 
-// wild is a program in which rank 0 receives in many nondeterministic ways, and tells the others
-// what it received.
+// wild is a program in which rank 0 receives with a nondeterministic call, and sends the others the
+// data that it has received.
 func wild(receive func(*receiver, *trial, *World, int) (int, error)) func(*trial, *World) error {
 	return func(tr *trial, w *World) error {
 		if w.Rank() > 0 {
@@ -190,7 +190,7 @@ func sendAndListen(tr *trial, w *World) error {
 	return nil
 }
 
-// wildKinds lists the ways to receive whose outcome differs between runs.
+// wildKinds lists the kinds of receives whose outcomes differ between runs.
 var wildKinds = map[string]func(*receiver, *trial, *World, int) (int, error){
 	"Recv":    (*receiver).recvAny,
 	"Probe":   (*receiver).probeAny,
@@ -226,8 +226,8 @@ func TestR4WildcardsAreDecidedOnce(t *testing.T) {
 	}
 }
 
-// TestR4TakeoverAsksTheOtherReplicas uses three replicas, so that the new master must ask the
-// third.
+// TestR4TakeoverAsksTheOtherReplicas uses three replicas, so that the new master must ask the third
+// replica.
 func TestR4TakeoverAsksTheOtherReplicas(t *testing.T) {
 	kills(t, 3, wild((*receiver).recvAny))
 	kills(t, 3, wild((*receiver).waitAny))
@@ -269,8 +269,7 @@ func (*receiver) iprobeAny(tr *trial, w *World, round int) (int, error) {
 	}
 }
 
-// polled receives with a function of the Test family, or Waitsome, and records how often it had to
-// be called.
+// polled receives with a function of the Test family, or Waitsome, and records the number of calls.
 func polled(test func(*Request) (done bool, err error)) func(*receiver, *trial, *World, int) (int, error) {
 	return func(_ *receiver, tr *trial, w *World, _ int) (int, error) {
 		buf := make([]int, 1)
@@ -285,7 +284,7 @@ func polled(test func(*Request) (done bool, err error)) func(*receiver, *trial, 
 				return 0, err
 			}
 			if done {
-				s, err := r.Wait() // already reported: returns at once, with the same result
+				s, err := r.Wait() // r was already reported, so Wait returns at once, with the same result
 				tr.see(w, "%d tests, %v, at %v", tests, s, now)
 				return buf[0], err
 			}
@@ -293,8 +292,8 @@ func polled(test func(*Request) (done bool, err error)) func(*receiver, *trial, 
 	}
 }
 
-// waitAny posts two receives at a time, and completes one in an even round and the other in the
-// next.
+// waitAny posts two receives at a time, and completes one in an even round and the other in the next
+// round.
 func (v *receiver) waitAny(_ *trial, w *World, round int) (int, error) {
 	if round%2 == 0 {
 		v.bufs = [2][]int{make([]int, 1), make([]int, 1)}

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // A Request is an operation in progress: a send, a receive or a collective. It is active until a
-// Wait or Test has reported it complete. Wait and Test of an inactive or nil request return at
-// once, with an empty Status and no error. The Status of an operation that received nothing, such
-// as a send, is also empty: Source is AnySource, Tag is AnyTag, and Size is 0.
+// Wait or Test has reported it complete. Wait and Test of an inactive or nil request return at once,
+// with an empty Status and no error. The Status of an operation that received no message, such as a
+// send, is also empty: Source is AnySource, Tag is AnyTag, and Size is 0.
 //
-// A persistent request, returned by SendInit or RecvInit, is active from each Start until it is
+// A persistent request, which SendInit or RecvInit returns, is active from each Start until it is
 // reported complete.
 //
 // Only one goroutine at a time may use a request.
@@ -27,8 +27,8 @@ type Request struct {
 	null        bool // whether dest or source is ProcNull
 	collective  bool
 	reported    bool
-	freed       bool        // need not be reported
-	unpack      *unpacking  // for a receive with a datatype that has gaps
+	freed       bool        // the program will not wait for it
+	unpack      *unpacking  // for receives with a datatype that has gaps
 	persists    *persistent // nil unless persistent
 }
 
@@ -70,7 +70,7 @@ func (r *Request) outcome() (Status, error) {
 }
 
 // status converts the status of the engine to the status that Wait returns for r.
-func (r *Request) status(s words.Status) Status {
+func (r *Request) status(s engineapi.Status) Status {
 	switch {
 	case !r.receive:
 		return empty
@@ -97,8 +97,8 @@ func (r *Request) Test() (s Status, done bool, err error) {
 	return s, true, err
 }
 
-// GetStatus is Test without a change to r: an active request stays active, and Wait reports it
-// later.
+// GetStatus is like Test, but leaves r unchanged: an active request stays active, and Wait reports
+// it later.
 func (r *Request) GetStatus() (s Status, done bool, err error) {
 	if !r.active() {
 		s, err = r.result()
@@ -112,9 +112,10 @@ func (r *Request) GetStatus() (s Status, done bool, err error) {
 	return s, true, err
 }
 
-// Cancel withdraws a receive that no message has matched yet. Wait for the request in any case: its
-// Status reports whether it was Cancelled. A send is not withdrawn, as MPI-4 allows. With replicas,
-// Cancel fails with ErrUnsupported, because a message may have reached one replica and not another.
+// Cancel cancels a receive that no message has matched yet. Wait for the request in any case: the
+// field Cancelled of its Status reports whether it was cancelled. Sends are not cancelled, as MPI-4
+// allows. With replicas, Cancel fails with ErrUnsupported, because a message may have reached one
+// replica but not another.
 func (r *Request) Cancel() error {
 	if !r.active() {
 		return nil
@@ -135,7 +136,7 @@ func Waitall(requests ...*Request) ([]Status, error) {
 	return statuses, failed
 }
 
-// Waitany waits for one of the active requests and returns its index, or Undefined if none is
+// Waitany waits for one of the active requests and returns its index, or Undefined if no request is
 // active.
 func Waitany(requests ...*Request) (int, Status, error) {
 	c, pending, index, err := pendingOf("Waitany", requests)
@@ -150,8 +151,8 @@ func Waitany(requests ...*Request) (int, Status, error) {
 	return index[i], s, err
 }
 
-// Waitsome waits for at least one of the active requests and returns the indices and statuses of
-// all completed ones, or none if none is active.
+// Waitsome waits for at least one of the active requests and returns the indices and statuses of all
+// completed requests. It returns no indices if no request is active.
 func Waitsome(requests ...*Request) ([]int, []Status, error) {
 	c, pending, index, err := pendingOf("Waitsome", requests)
 	if c == nil {
@@ -180,8 +181,8 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 	return statuses, true, err
 }
 
-// Testany is the nonblocking form of Waitany: done reports whether a request was complete or none
-// was active.
+// Testany is the nonblocking form of Waitany: done reports whether a request was complete or no
+// request was active.
 func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 	c, pending, indices, err := pendingOf("Testany", requests)
 	if c == nil {
@@ -195,7 +196,7 @@ func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 	return indices[i], s, true, err
 }
 
-// Testsome is the nonblocking form of Waitsome: it may return no index.
+// Testsome is the nonblocking form of Waitsome: it may return no indices.
 func Testsome(requests ...*Request) ([]int, []Status, error) {
 	c, pending, index, err := pendingOf("Testsome", requests)
 	if c == nil {
@@ -208,8 +209,8 @@ func Testsome(requests ...*Request) ([]int, []Status, error) {
 	return resultsOf(requests, index, done)
 }
 
-// pendingOf returns the active requests, the index of each, and the communicator of one of them.
-// Requests of several worlds, which exist with RunLocal, cannot be waited for together.
+// pendingOf returns the active requests, the index of each, and the communicator of one of them. It
+// returns an error for requests of several worlds, which exist with RunLocal.
 func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Request, index []int, err error) {
 	for i, r := range requests {
 		if !r.active() {
@@ -225,8 +226,8 @@ func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Reque
 	return c, pending, index, nil
 }
 
-// resultsOf reports the completed requests: done holds positions in index, which holds positions in
-// requests.
+// resultsOf reports the completed requests: done contains positions in index, which contains
+// positions in requests.
 func resultsOf(requests []*Request, index, done []int) ([]int, []Status, error) {
 	var (
 		indices  []int

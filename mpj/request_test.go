@@ -29,7 +29,7 @@ func TestPersistentRequestsRestart(t *testing.T) {
 			rs = append(rs, r)
 		}
 		if i, _, err := Waitany(rs...); i != Undefined || err != nil {
-			return first(err, fmt.Errorf("before Start one is active: %d", i))
+			return first(err, fmt.Errorf("request %d is active before Start", i))
 		}
 		for round := range 10 {
 			send[0], row[0], row[2] = 10*round+w.Rank(), round, w.Rank()
@@ -78,8 +78,8 @@ func TestGetStatusLeavesTheRequestActive(t *testing.T) {
 	})
 }
 
-// TestCancelWithdrawsAReceive checks that a cancelled receive takes no message: the next receive
-// gets it.
+// TestCancelWithdrawsAReceive checks that a cancelled receive takes no message, so that the next
+// receive gets the message.
 func TestCancelWithdrawsAReceive(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		if w.Rank() == 0 {
@@ -142,7 +142,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 		if err := Barrier(w.Comm); err != nil {
 			return err
 		}
-		_, err = r.WaitContext(t.Context()) // still active: only the wait was given up
+		_, err = r.WaitContext(t.Context()) // the request is still active; only the earlier wait has ended
 		return first(err, want("received", buf, []int{1}))
 	})
 	if err != nil {
@@ -150,7 +150,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// TestReplicasRefuseToCancel checks that with replicas, Cancel fails at all of them.
+// TestReplicasRefuseToCancel checks that Cancel fails at all replicas.
 func TestReplicasRefuseToCancel(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2})
 	err := runIn(job, func(w *World) error {
@@ -249,7 +249,7 @@ func TestRandIsReproducibleAndDiffersBetweenRanks(t *testing.T) {
 			}
 			draws[w.Rank()] = n
 			if a, b := w.RandomSeed(), w.RandomSeed(); a == b {
-				return fmt.Errorf("the seed %d twice", a)
+				return fmt.Errorf("got the seed %d twice", a)
 			}
 			return nil
 		})
@@ -258,7 +258,7 @@ func TestRandIsReproducibleAndDiffersBetweenRanks(t *testing.T) {
 		}
 	}
 	if draws[0] == draws[1] || draws[1] == draws[2] {
-		t.Errorf("ranks draw the same: %v", draws)
+		t.Errorf("ranks draw the same numbers: %v", draws)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestMisusedMessagesAndRequestsAreNamed(t *testing.T) {
 		}
 		for _, m := range []*Message{m, nil} {
 			if _, err := Mrecv(m, make([]int, 2)); !errors.Is(err, ErrRequest) {
-				t.Errorf("a message received twice, or none: got %v", err)
+				t.Errorf("a message received twice, or no message: got %v", err)
 			}
 		}
 		r, err := Irecv(w.Comm, make([]int, 1), ProcNull, 0)
@@ -285,7 +285,7 @@ func TestMisusedMessagesAndRequestsAreNamed(t *testing.T) {
 		}
 		for _, r := range []*Request{r, nil} {
 			if err := r.Start(); !errors.Is(err, ErrRequest) {
-				t.Errorf("Start of what is not persistent: got %v", err)
+				t.Errorf("Start of a request that is not persistent: got %v", err)
 			}
 		}
 		return nil

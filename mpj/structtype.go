@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 
-// A Field is a part of a TypeStruct: items of a datatype at a displacement.
+// A Field is a part of a datatype that TypeStruct makes: items of a datatype at a displacement.
 type Field struct {
 	block layout.Block
 	err   *Error
@@ -22,7 +22,7 @@ func FieldOf[U any](blocklength, displacement int, t Datatype[U]) Field {
 	return Field{block: layout.Block{Length: blocklength, Displacement: displacement, Type: t.of}}
 }
 
-// TypeStruct returns a datatype over a []T that is made of parts of different types, like
+// TypeStruct returns a datatype over a []T that consists of parts of different types, like
 // MPI_Type_create_struct. In most cases TypeStructOf is simpler. T may contain only the types that
 // TypeStructOf accepts.
 func TypeStruct[T any](fields ...Field) Datatype[T] {
@@ -40,8 +40,8 @@ func TypeStruct[T any](fields ...Field) Datatype[T] {
 	return made[T]("TypeStruct", l, err)
 }
 
-// TypeStructOf returns the datatype of the Go struct T, or of its named fields. Its extent is the
-// size of T, so that it fits a []T. Padding is not sent.
+// TypeStructOf returns the datatype of the Go struct T, or of its named fields. The extent of the
+// datatype is the size of T, as in a []T. Padding is not sent.
 //
 // T may contain only numbers, and arrays and structs of them. A pointer, string, slice or map has
 // no meaning in another process, and not every byte is a valid bool. TypeStructOf uses reflection,

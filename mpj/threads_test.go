@@ -40,9 +40,9 @@ func TestGoroutinesShareACommunicator(t *testing.T) {
 	}
 }
 
-// TestGoroutinesWithCommunicatorsOfTheirOwn makes goroutines use wildcards and collectives and
-// create communicators at the same time, each on its own communicator.
-func TestGoroutinesWithCommunicatorsOfTheirOwn(t *testing.T) {
+// TestGoroutinesWithDifferentCommunicators makes goroutines use wildcards and collectives and create
+// communicators at the same time, each on its own communicator.
+func TestGoroutinesWithDifferentCommunicators(t *testing.T) {
 	err := RunLocal(context.Background(), 4, func(w *World) error {
 		own := make([]*Comm, 4)
 		for i := range own {
@@ -73,7 +73,7 @@ func TestGoroutinesWithCommunicatorsOfTheirOwn(t *testing.T) {
 }
 
 // TestBlockedGoroutinesDoNotBlockOthers checks that a waiting collective does not block other
-// goroutines. The collective can only complete if they communicate.
+// goroutines. The collective can complete only if the other goroutines communicate.
 func TestBlockedGoroutinesDoNotBlockOthers(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		d, err := w.Dup()

@@ -13,9 +13,9 @@ const (
 	NoTopology Topology = iota
 	// CartTopology is a grid, made by CartCreate.
 	CartTopology
-	// GraphTopology is a graph that every rank knows, made by GraphCreate.
+	// GraphTopology is a graph that is stored completely at every rank, made by GraphCreate.
 	GraphTopology
-	// DistGraphTopology is a graph of which each rank knows its own edges, made by
+	// DistGraphTopology is a graph of which each rank stores only its own edges, made by
 	// DistGraphCreate or DistGraphCreateAdjacent.
 	DistGraphTopology
 )
@@ -32,14 +32,14 @@ func (t Topology) String() string {
 // A topology describes the arrangement of the ranks of a communicator.
 type topology interface {
 	kind() Topology
-	// edges returns the edges to and from rank, which is this process's own, in the order of the
-	// blocks of neighbourhood collectives.
+	// edges returns the edges to and from rank, the rank of this process, in the order of the blocks
+	// of neighbourhood collectives.
 	edges(rank int) (in, out []edge)
 }
 
 // An edge leads from or to a rank, which may be ProcNull. If two ranks share several edges, the tag
-// pairs an outgoing edge on one side with an incoming edge on the other. Edges with the same tag
-// have the same order on both sides.
+// pairs an outgoing edge of one rank with an incoming edge of the other. Edges with the same tag
+// have the same order at both ranks.
 type edge struct {
 	rank int
 	tag  int32
@@ -53,9 +53,9 @@ func (c *Comm) TopoTest() Topology {
 	return c.topology.kind()
 }
 
-// carve creates a communicator of the first n ranks of c, in the given order. It returns nil at the
-// other ranks. All ranks of c call it, and must pass the same arguments; invalid is the reason why
-// they are invalid, or nil.
+// carve creates a communicator of n ranks of c, in the given order. It returns nil at the other
+// ranks. All ranks of c call carve, and must pass the same arguments; invalid is the reason why the
+// arguments are invalid, or nil.
 func (c *Comm) carve(op string, arguments []int, n int, order func() []int, invalid error) (*Comm, error) {
 	c.making.Lock()
 	defer c.making.Unlock()

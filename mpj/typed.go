@@ -5,12 +5,12 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// A Typed is a number of items of a datatype in a slice. It replaces the address, count and
-// datatype arguments of MPI's functions. Datatype.At makes one.
+// A Typed is a number of items of a datatype in a slice. It replaces the address, count and datatype
+// arguments of MPI's functions. Datatype.At returns a Typed.
 type Typed struct {
 	of     *layout.Layout
 	memory []byte
@@ -43,7 +43,7 @@ func fault(class Class, op string, err error) *Error {
 	return &Error{Class: class, Op: op, Rank: Undefined, Err: err}
 }
 
-// check returns an error if c or x cannot be used by op.
+// check returns an error if op cannot use c or x.
 func (x Typed) check(c *Comm, op string) error {
 	if err := c.check(op); err != nil {
 		return err
@@ -64,8 +64,8 @@ func (x Typed) run() (b []byte, ok bool) {
 	return x.memory[from : from+n : from+n], true
 }
 
-// message returns the bytes of x for sending: in place if they are contiguous, else packed in a
-// scratch.
+// message returns the bytes of x for sending: in place if they are contiguous, and otherwise packed
+// in a scratch.
 func (x Typed) message() ([]byte, *scratch) {
 	if b, ok := x.run(); ok {
 		return b, nil
@@ -75,8 +75,8 @@ func (x Typed) message() ([]byte, *scratch) {
 	return p.bytes, p
 }
 
-// room returns the buffer for receiving x: in place if x is contiguous, else a scratch for packed
-// data.
+// room returns the buffer for receiving x: in place if x is contiguous, and otherwise a scratch for
+// packed data.
 func (x Typed) room() ([]byte, *scratch) {
 	if b, ok := x.run(); ok {
 		return b, nil
@@ -86,7 +86,7 @@ func (x Typed) room() ([]byte, *scratch) {
 	return p.bytes, p
 }
 
-// A scratch holds the packed bytes of a blocking call.
+// A scratch contains the packed bytes of a blocking call.
 type scratch struct{ bytes []byte }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
@@ -94,7 +94,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 // maxScratch is the capacity, in bytes, of the largest scratch kept for later calls.
 const maxScratch = 1 << 20
 
-// put returns p to the pool. p is nil if nothing was packed.
+// put returns p to the pool. p is nil if the data needed no packing.
 func (p *scratch) put() {
 	if p != nil && cap(p.bytes) <= maxScratch {
 		scratches.Put(p)
@@ -108,33 +108,33 @@ func (x Typed) take(message []byte) {
 
 // SendTyped is Send for items of a datatype.
 func SendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("SendTyped", words.Standard, x, dest, tag)
+	return c.sendTyped("SendTyped", engineapi.Standard, x, dest, tag)
 }
 
 // SsendTyped is Ssend for items of a datatype.
 func SsendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("SsendTyped", words.Synchronous, x, dest, tag)
+	return c.sendTyped("SsendTyped", engineapi.Synchronous, x, dest, tag)
 }
 
 // RsendTyped is Rsend for items of a datatype.
 func RsendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("RsendTyped", words.Ready, x, dest, tag)
+	return c.sendTyped("RsendTyped", engineapi.Ready, x, dest, tag)
 }
 
-func (c *Comm) sendTyped(op string, mode words.Mode, x Typed, dest, tag int) error {
+func (c *Comm) sendTyped(op string, mode engineapi.Mode, x Typed, dest, tag int) error {
 	if err := x.check(c, op); err != nil {
 		return err
 	}
 	b, packed := x.message()
 	err := c.sendBytes(op, mode, b, dest, tag)
-	if err == nil { // after an error the engine may still use it
+	if err == nil { // after an error the engine may still use the scratch
 		packed.put()
 	}
 	return err
 }
 
-// RecvTyped is Recv for items of a datatype. A shorter message fills the first items;
-// Datatype.Count and Datatype.Elements return how many.
+// RecvTyped is Recv for items of a datatype. A shorter message fills the first items; Datatype.Count
+// and Datatype.Elements return the number of received items and elements.
 func RecvTyped(c *Comm, x Typed, source, tag int) (Status, error) {
 	const op = "RecvTyped"
 	if err := x.check(c, op); err != nil {
@@ -196,20 +196,20 @@ func (x Typed) packed() []byte {
 
 // IsendTyped is Isend for items of a datatype.
 func IsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IsendTyped", words.Standard, x, dest, tag)
+	return c.isendTyped("IsendTyped", engineapi.Standard, x, dest, tag)
 }
 
 // IssendTyped is Issend for items of a datatype.
 func IssendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IssendTyped", words.Synchronous, x, dest, tag)
+	return c.isendTyped("IssendTyped", engineapi.Synchronous, x, dest, tag)
 }
 
 // IrsendTyped is Irsend for items of a datatype.
 func IrsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IrsendTyped", words.Ready, x, dest, tag)
+	return c.isendTyped("IrsendTyped", engineapi.Ready, x, dest, tag)
 }
 
-func (c *Comm) isendTyped(op string, mode words.Mode, x Typed, dest, tag int) (*Request, error) {
+func (c *Comm) isendTyped(op string, mode engineapi.Mode, x Typed, dest, tag int) (*Request, error) {
 	if err := x.check(c, op); err != nil {
 		return nil, err
 	}
@@ -220,8 +220,8 @@ func (c *Comm) isendTyped(op string, mode words.Mode, x Typed, dest, tag int) (*
 	return c.isendBytes(op, mode, b, dest, tag)
 }
 
-// IrecvTyped is Irecv for items of a datatype. The data are in place after Wait or Test has
-// reported the request complete.
+// IrecvTyped is Irecv for items of a datatype. The data is in place after Wait or Test has reported
+// the request complete.
 func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 	const op = "IrecvTyped"
 	if err := x.check(c, op); err != nil {
@@ -250,7 +250,7 @@ func (u *unpacking) finish(size int) {
 	}
 }
 
-// target returns the buffer to receive x into, and the unpacking to do afterwards, if any.
+// target returns the buffer for receiving x, and the unpacking to do afterwards, or nil.
 func (x Typed) target() ([]byte, *unpacking) {
 	if b, ok := x.run(); ok {
 		return b, nil

@@ -8,13 +8,13 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/canonical"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // SendValue sends any Go value that encoding/gob can encode, or whose type has MarshalBinary and
-// UnmarshalBinary. Equal values yield equal messages at all replicas: maps are sorted, and types
-// are numbered in the order of use. A type with its own encoding must encode equal values equally.
-// SendValue is slower than Send, and meant for values other than slices of elements.
+// UnmarshalBinary. Equal values yield equal messages at all replicas: maps are sorted, and types are
+// numbered in the order of use. A type with its own encoding must encode equal values to equal
+// bytes. SendValue is slower than Send, and is meant for values other than slices of elements.
 func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err := c.checkDest("SendValue", dest, tag); err != nil {
 		return err
@@ -23,7 +23,7 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err != nil || dest == ProcNull {
 		return err
 	}
-	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, words.Standard))
+	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, engineapi.Standard))
 }
 
 // RecvValue receives a value sent with SendValue. V is the type that was sent.
@@ -66,7 +66,8 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	return decode[V](c, op, b)
 }
 
-// A binaryValue encodes itself. Whether *V is one depends only on V, so sender and receiver agree.
+// A binaryValue encodes itself. Whether *V is a binaryValue depends only on V, so sender and
+// receiver use the same encoding.
 type binaryValue interface {
 	encoding.BinaryMarshaler
 	encoding.BinaryUnmarshaler

@@ -50,7 +50,7 @@ func TestValuesMayEncodeThemselves(t *testing.T) {
 	})
 }
 
-// A figure contains what encoding/gob encodes differently in each process: maps, and types behind
+// A figure contains values that encoding/gob encodes differently in each process: maps, and
 // interfaces.
 type figure struct {
 	Names map[string]int
@@ -67,8 +67,8 @@ func aFigure(rank int) figure {
 	return f
 }
 
-// TestReplicasSendEqualMaps checks that maps are sent sorted. Replicas range over them in different
-// orders, but must send the same message.
+// TestReplicasSendEqualMaps checks that maps are sent sorted. Replicas iterate over maps in
+// different orders, but must send the same message.
 func TestReplicasSendEqualMaps(t *testing.T) {
 	gob.Register(map[string]any{})
 	gob.Register([]int{})
@@ -85,10 +85,10 @@ func TestReplicasSendEqualMaps(t *testing.T) {
 	})
 }
 
-// TestValuesDoNotDependOnTypesMetBefore checks that messages do not depend on the order in which
-// encoding/gob met types. Goroutines meet types in any order, and a process that resumes from a
-// checkpoint meets fewer of them.
-func TestValuesDoNotDependOnTypesMetBefore(t *testing.T) {
+// TestValuesDoNotDependOnEarlierTypes checks that messages do not depend on the order in which
+// encoding/gob first encoded types. Goroutines encode types in any order, and a process that resumes
+// from a checkpoint encodes fewer of them.
+func TestValuesDoNotDependOnEarlierTypes(t *testing.T) {
 	type later struct{ X, Y int }
 	v := figure{Names: map[string]int{"a": 1}}
 	before, err := encode(new(Comm), "SendValue", v)

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
-// A World is this process's membership of a job. Its Comm is the communicator of all ranks.
+// A World is the membership of this process in a job. Its Comm is the communicator of all ranks.
 type World struct {
 	*Comm
 
@@ -27,22 +27,22 @@ type World struct {
 	buffered sendBuffer // buffered mode
 
 	active       atomic.Int64 // requests, and messages from Mprobe, in progress
-	checkpointed int          // ids used at the first Checkpoint; 0 if there was none
+	checkpointed int          // number of ids used at the first Checkpoint, or 0 before it
 
 	finalize sync.Once
 	err      error // result of Finalize
 }
 
-// A job is the job of a World: that of the peer that started this process, or one within the
+// A job is the job of a World: the job of the peer that started this process, or a job within this
 // process.
 type job interface {
-	// Finalize reports that this process, with engine e, is done, with a summary of its sent
-	// messages, if that is known.
+	// Finalize reports that this process, with engine e, is done, and passes on a summary of its
+	// sent messages, if known.
 	Finalize(e *engine.Engine) error
-	// Printed returns the number of records (lines, or pieces of long ones) that this process has
-	// written to each output stream, after the user has received them. It returns false if that
-	// takes long. Skip makes this process, which has written less, continue after the given
-	// records.
+	// Printed returns the number of records (lines, or pieces of long lines) that this process has
+	// written to each output stream, after the user has received them. It returns false if the user
+	// has not received them in time. Skip makes this process, which has written fewer records,
+	// continue after the given records.
 	Printed() (records [2]uint64, ok bool)
 	Skip(records [2]uint64) error
 	// Close leaves the job, whether finalized or not.
@@ -66,18 +66,18 @@ func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 }
 
 // Self returns the communicator that contains only this rank, like MPI_COMM_SELF. Use it for a
-// library that takes a communicator, when each rank is to use the library by itself.
+// library that takes a communicator if each rank uses the library by itself.
 func (w *World) Self() *Comm { return w.self }
 
-// Finalize ends this process's part in the job. Each process calls it last, after it has received
-// all messages meant for it; only then is its rank done. Finalize waits until every message that
-// this process sent has arrived, and until a long one has been received or its receiver has called
-// Finalize too.
+// Finalize ends this process's part in the job. Each process calls Finalize last, after it has
+// received all its messages; only then is its rank done. Finalize waits until every message that
+// this process sent has arrived. For a long message, it waits until the message has been received or
+// its receiver has also called Finalize.
 //
-// Finalize returns ErrPending if messages were never received, and names them. With P2PMPI_CHECK,
-// it also names requests that the program did not wait for. If a collective has failed at another
-// rank and this rank has not learned of it, Finalize returns the error that a rank waiting in it
-// gets. In all these cases the rank is still done.
+// Finalize returns ErrPending, with a list of the messages, if messages were never received. With
+// P2PMPI_CHECK, the list includes requests that the program did not wait for. If a collective has
+// failed at another rank, and this rank has not got the error yet, Finalize returns the error of the
+// ranks that wait in that collective. In all these cases the rank is still done.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
 		err := w.engine.Flush()
@@ -108,7 +108,7 @@ func (w *World) Wtime() float64 { return w.engine.Wtime() }
 // Wtick returns the resolution of Wtime in seconds.
 func (w *World) Wtick() float64 { return 1e-9 }
 
-// Replica returns the number of this replica within its rank, 0..r-1. It is for debugging. A
-// program whose results or messages depend on it breaks the promise that all replicas of a rank do
-// the same.
+// Replica returns the number of this replica within its rank, 0..r-1. It is for debugging. The
+// results and messages of a program must not depend on it, because all replicas of a rank must act
+// in the same way.
 func (w *World) Replica() int { return w.replica }

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An agreement is this process's part in how the replicas of its rank agree on the outcomes of
-// nondeterministic calls: the outcomes, its way to master, and the replicas that are set aside.
+// An agreement is this process's part in the agreement of its rank's replicas on the outcomes of nondeterministic
+// calls: the outcomes, the state of its takeover as master, and the replicas that are set aside.
 type agreement struct {
 	*core
 	decisions decisions
@@ -20,8 +20,8 @@ type agreement struct {
 func newAgreement(c *core) *agreement {
 	a := &agreement{core: c, decisions: newDecisions()}
 	a.grow()
-	// The first master has no predecessor and does not ask; after its channel was reopened it is answered
-	// nevertheless.
+	// The first master has no predecessor and does not send Sync. Replicas nevertheless answer it after its
+	// channel was reopened.
 	a.takeover.asked[0] = firstTerm
 	if c.active() && c.v.IsMaster(c.self) && c.term() == firstTerm {
 		a.takeover.term = firstTerm
@@ -73,8 +73,8 @@ func (a *agreement) offerAll(q view.Process) {
 	}
 }
 
-// settle makes an outcome stable if every live replica that is waited for has it. Then the programs may
-// see it, here and at the replicas. It is no longer held once all live replicas have it.
+// settle makes an outcome stable if every live replica has it, except exempt ones. The programs may then see it,
+// here and at the replicas. The outcome is no longer held once all live replicas have it.
 func (a *agreement) settle(h *held) {
 	spared := false
 	for _, q := range a.others {
@@ -104,14 +104,13 @@ func (a *agreement) show(h *held) {
 	h.shown = true
 }
 
-// receiveDeterminant processes an outcome from the master. One from another replica comes from a former
-// master that does not know of its successor. It is ignored; the sender holds the outcome and reports it
-// to the new master. A new master proposes only after this process has answered its Sync and so accepted
-// it as master.
+// receiveDeterminant processes an outcome from the master. An outcome from another replica comes from a former
+// master that does not know of its successor. It is ignored; the sender holds the outcome and reports it to the
+// new master. A new master proposes only after this process has answered its Sync and so accepted it as master.
 //
-// An outcome that is known to be stable may arrive again from a new master that does not know this. It is
-// held until the master knows, because held outcomes are reported again when an acknowledgement may have
-// been lost.
+// An outcome that is known to be stable may arrive again from a new master that does not know this. The outcome is
+// then held until the master knows, because held outcomes are reported again when an acknowledgement may have been
+// lost.
 func (a *agreement) receiveDeterminant(from view.Process, f frame.Frame) error {
 	if !a.v.IsMaster(from) {
 		return nil
@@ -133,8 +132,8 @@ func (a *agreement) receiveDeterminant(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// receiveDeterminantAck records that a replica has an outcome, which stays true after this process ceases
-// to be master. The outcome is settled here only if this process decides.
+// receiveDeterminantAck records that a replica has an outcome. The record stays valid after this process ceases to
+// be master. The outcome is settled here only if this process decides.
 func (a *agreement) receiveDeterminantAck(from view.Process, f frame.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !a.decisions.has(pt) {
@@ -170,8 +169,8 @@ func (a *agreement) receiveStable(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// replay shows an outcome of the log. If it is already here as a determinant, the master's Stable
-// frame will show it.
+// replay shows an outcome of the log. If this process already holds the determinant, the master's Stable frame
+// will show the outcome.
 func (a *agreement) replay(det protection.Determinant) error {
 	d := &a.decisions
 	if err := d.check(det); err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// apply returns the state after an event, nil if nothing changes, or the promise that the event breaks.
+// apply returns the state after an event, or nil if the event changes nothing. The error names the promise that
+// the event breaks.
 func (w *jobStates) apply(st state, ev event) (state, error) {
 	after := slices.Clone(st)
 	t, id := w.faultsOf(st), w.ids[ev.p]
@@ -42,7 +43,7 @@ func (w *jobStates) apply(st state, ev event) (state, error) {
 		v, _ := w.current(st).SetAside(id, w.current(st).AsideChanged(id))
 		w.installView(after, v)
 	case returns:
-		v, _ := w.current(st).Return(id, ev.word.Since, ev.word.Term)
+		v, _ := w.current(st).Return(id, ev.statement.Since, ev.statement.Term)
 		w.installView(after, v)
 	case partitions:
 		t.partitions--
@@ -64,7 +65,7 @@ func (w *jobStates) apply(st state, ev event) (state, error) {
 	return after, err
 }
 
-// lose loses some of the channel that ev concerns, or reports a loss to its sender.
+// lose loses some frames on the channel of ev, or reports their loss to the sender.
 func (w *jobStates) lose(st state, t *faults, ev event) error {
 	way, bit := w.way(ev.p, int(ev.from)), uint64(1)<<(ev.p*len(w.ids)+int(ev.from))
 	switch ev.kind {
@@ -108,7 +109,7 @@ func (w *jobStates) heal(st state) error {
 	return nil
 }
 
-// let applies an incident to process i, and carries out its effects.
+// let applies an incident to process i, and carries out the effects.
 func (w *jobStates) let(st state, i int, in incident) error {
 	e := w.happen(st[atProcesses+i], in)
 	if e.err != nil {
@@ -119,7 +120,7 @@ func (w *jobStates) let(st state, i int, in incident) error {
 		st[w.way(i, p.to)] = w.push(st[w.way(i, p.to)], p.frame)
 	}
 	if e.upToDate != (protection.UpToDate{}) {
-		st[atWords] = w.word(append(slices.Clone(w.words.all[st[atWords]]), word{i, e.upToDate}))
+		st[atWords] = w.statement(append(slices.Clone(w.statements.all[st[atWords]]), statement{i, e.upToDate}))
 	}
 	for _, s := range e.observed {
 		var err error
@@ -157,19 +158,19 @@ func (w *jobStates) installView(st state, v view.View) {
 // dropOutdated drops outdated statements, which can never become true again.
 func (w *jobStates) dropOutdated(st state) {
 	v := w.current(st)
-	st[atWords] = w.word(slices.DeleteFunc(slices.Clone(w.words.all[st[atWords]]), func(said word) bool {
+	st[atWords] = w.statement(slices.DeleteFunc(slices.Clone(w.statements.all[st[atWords]]), func(said statement) bool {
 		_, changes := v.Return(w.ids[said.of], said.Since, said.Term)
 		return !changes
 	}))
 }
 
-// settle normalizes what no longer makes a difference: the states of processes that take no step, and the
-// frames that are in transit to them. A process that knows that it is out of the view is equivalent to
-// one that has ended.
+// settle normalizes the parts of a state that no longer matter: the states of processes that take no further step,
+// and the frames that are in transit to them. A process that knows that it is out of the view is equivalent to one
+// that has ended.
 func (w *jobStates) settle(st state, t *faults) {
 	for j := range w.ids {
 		if l := w.local(st, j); l.cut {
-			t.crashed |= 1 << j // it gives up
+			t.crashed |= 1 << j // the process gives up
 		} else if !l.active {
 			t.exited |= 1 << j
 		}
@@ -228,8 +229,8 @@ func (w *jobStates) judge(st state) error {
 	return nil
 }
 
-// checkKnown checks R4 for a process that knows all that its rank knows: it has every outcome that any
-// program of the rank has seen.
+// checkKnown checks R4 for a process that is as well informed as its rank: it has every outcome that any program
+// of the rank has seen.
 func (w *jobStates) checkKnown(st state, rank int, l *local) error {
 	seen := len(w.seen.all[st[atSeen]][rank])
 	for _, o := range w.scripts[rank] {
@@ -250,7 +251,7 @@ func (w *jobStates) checkKnown(st state, rank int, l *local) error {
 // checkKept checks the first half of R3: p keeps what q lacks.
 func checkKept(p, q view.Process, sender, receiver *local) error {
 	if !receiver.logComplete {
-		return nil // it still gets the message log
+		return nil // q will get the messages from the message log
 	}
 	for _, context := range []uint32{named, wild} {
 		out := sender.flows[stream{context, q.Rank}]
@@ -268,7 +269,7 @@ func checkKept(p, q view.Process, sender, receiver *local) error {
 func (w *jobStates) judgeEnd(st state) error {
 	v, t := w.current(st), w.faultsOf(st)
 	for rank := range w.n {
-		if _, ok := v.Speaker(rank); !ok && w.loses {
+		if _, ok := v.OutputLeader(rank); !ok && w.loses {
 			return nil
 		} else if !ok {
 			return fmt.Errorf("R7: rank %d has no replica", rank)

@@ -15,11 +15,12 @@ import (
 //	                              ^                       |
 //	                              +---- view: aside again-+
 type asides struct {
-	// ready holds, per replica, the epoch that its last Ready named: the one in which it was set aside.
-	// While that is still the epoch in which it was last set aside, outcomes wait for it again.
+	// ready contains, per replica, the epoch in its last Ready, in which it was set aside. If the replica has not
+	// been set aside again since, outcomes wait for it again.
 	ready []uint64
-	// upToDate is, per replica, this process's last statement as its master. reported contains, in Since,
-	// this process's own last statement that it is present.
+	// upToDate is, per replica, this process's last statement about the replica as its master. reported names this
+	// process's last report that it is present: the epoch in which it was set aside, and the term of the master
+	// that got the report.
 	upToDate []protection.UpToDate
 	reported protection.UpToDate
 }
@@ -29,14 +30,14 @@ func (a *asides) grow(replicas int) {
 	a.ready, a.upToDate = grown(a.ready, replicas), grown(a.upToDate, replicas)
 }
 
-// exempts reports whether outcomes do not wait for q: it is set aside and has not reported since.
+// exempts reports whether outcomes do not wait for q, because q is set aside and has not reported Ready since.
 func (a *agreement) exempts(q view.Process) bool {
 	since := a.v.AsideSince(q)
 	return since != 0 && a.asides.ready[q.Replica] != since
 }
 
-// maxExempt bounds the bytes held for replicas that are set aside, including exemptCost. Beyond that,
-// outcomes wait for them.
+// maxExempt bounds the bytes held for replicas that are set aside, including exemptCost. Beyond that bound,
+// outcomes wait for those replicas.
 const (
 	maxExempt  = 4 << 20
 	exemptCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
@@ -109,8 +110,9 @@ func (a *agreement) sendUpToDate() {
 	}
 }
 
-// receiveUpToDate passes on the master's statement that this process, which is set aside, lacks nothing.
-// A statement that does not fit this process's view is outdated, or answers a report of a later view.
+// receiveUpToDate passes on the master's statement that this process, which is set aside, lacks nothing. It
+// ignores a statement that does not fit this process's view: such a statement is outdated, or answers a report in
+// a later view.
 func (a *agreement) receiveUpToDate(from view.Process, f frame.Frame) error {
 	if len(f.Payload) != 8 {
 		return fmt.Errorf("malformed term of %d bytes", len(f.Payload))

@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// canonical encodes everything that a value contains and refers to, including unexported fields. It
-// ignores differences between equal states: the capacity of slices, nil or empty, the order of maps, and
-// addresses. It distinguishes two references to one object from references to two equal objects. New
-// fields of the protocol are included automatically.
+// canonical encodes everything that a value contains or refers to, including unexported fields, so that it
+// automatically includes new fields of the protocol. It ignores differences between equal states: the capacity of
+// slices, nil or empty slices and maps, the order of maps, and addresses. It distinguishes two references to one
+// object from references to two equal objects.
 func canonical(x any) []byte {
 	e := encoder{known: make(map[reference]int)}
 	e.value(reflect.ValueOf(x))
@@ -60,11 +60,12 @@ func (e *encoder) value(v reflect.Value) {
 	case reflect.Pointer:
 		e.pointer(v)
 	default:
-		panic(fmt.Sprintf("a state cannot have a %v in it", v.Type()))
+		panic(fmt.Sprintf("a state cannot contain a %v", v.Type()))
 	}
 }
 
-// pointer writes 0 for nil, 1 and the target at its first occurrence, and its number later.
+// pointer writes 0 for nil, 1 and the target at the first occurrence of the target, and the number of the target
+// later.
 func (e *encoder) pointer(v reflect.Value) {
 	if v.IsNil() {
 		e.number(0)
@@ -119,7 +120,7 @@ func TestCanonicalDistinguishesStates(t *testing.T) {
 		{"address", &link{n: 1}, &link{n: 1}, true},
 		{"value behind a pointer", &link{n: 1}, &link{n: 2}, false},
 		{"ring and chain", ring, &link{n: 1, next: &link{n: 1}}, false},
-		{"one thing or two", []*int{&one, &one}, []*int{&one, &other}, false},
+		{"one target or two equal targets", []*int{&one, &one}, []*int{&one, &other}, false},
 		{"boundary between slices", [][]int{{1}, {}}, [][]int{{}, {1}}, false},
 		{"value of a map", map[int]int{1: 2}, map[int]int{1: 3}, false},
 	}

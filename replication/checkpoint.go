@@ -14,7 +14,7 @@ type resumption struct {
 	begun    bool   // the state has begun
 	left     uint64 // bytes of the state that have not arrived
 	snapshot protection.Snapshot
-	arrived  bool // complete; nothing more is processed before Resume
+	arrived  bool // the checkpoint is complete; no further records are processed before Resume
 	last     bool // the end of the message log has arrived
 	resumed  bool
 }
@@ -53,7 +53,7 @@ func (p *Protocol) Checkpointed() protection.Checkpointed {
 // otherCheckpoint is the reason why a new replica is lost if its donor changes and one of the two message
 // logs has a checkpoint. The other log may have none or a different one, and the program's actions cannot
 // be undone.
-const otherCheckpoint = "the replica that sent its message log is gone, and the checkpoint of another replica may differ"
+const otherCheckpoint = "the replica that sent its message log has failed or is no longer master, and the checkpoint of another replica may differ"
 
 // replayBeginning processes the first record of a message log.
 func (p *Protocol) replayBeginning(kind protection.RecordKind) error {
@@ -99,9 +99,8 @@ func (p *Protocol) replayCheckpoint(r protection.Record) error {
 // within reports whether the checkpoint has begun and is not complete.
 func (c *resumption) within() bool { return c.begun && !c.arrived && !c.resumed }
 
-// Resume implements protection.Protocol. The process takes over the state of a process that has done what
-// the snapshot states. Everything that it has done itself, up to its program's first checkpoint, that
-// process has done as well.
+// Resume implements protection.Protocol. The process takes over the state of the snapshot's creator. The creator
+// has done everything that this process has done up to its program's first checkpoint.
 func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	p.reset()
 	if !p.active() || p.Checkpointed() != protection.Arrived {
@@ -128,7 +127,7 @@ func (p *Protocol) replayRest(last bool) error {
 	if last {
 		return p.endLog()
 	}
-	p.recall()
+	p.requestPiece()
 	return nil
 }
 
@@ -170,7 +169,7 @@ func (p *Protocol) restoreSnapshot(s *protection.Snapshot) error {
 	return nil
 }
 
-// delivered returns how many messages of a rank have been delivered.
+// delivered returns the number of messages from a rank that have been delivered.
 func (p *Protocol) delivered(context uint32, source int) uint64 {
 	if source == p.self.Rank {
 		return p.Sent(context, source)

@@ -12,17 +12,17 @@ import (
 
 // checkpoints is a process's record of its program's checkpoints, as in the engine.
 type checkpoints struct {
-	prologue []byte       // log up to the first checkpoint; nil: there was none yet
+	prologue []byte       // log up to the first checkpoint; nil before that checkpoint
 	state    []byte       // of the program, as read from the log
 	made     int          // number of checkpoints made
 	readers  map[int]bool // replicas that have not read the log to its end
 	began    map[int]int  // value of made when they started to read
-	behind   uint64       // number of points before the one from which the process has resumed
+	behind   uint64       // number of points before the checkpoint from which the process has resumed
 }
 
-// reads records that a replica reads the log, and reports whether it is still the log that it has read so
-// far.
-func (c *checkpoints) reads(r protection.Recall) bool {
+// reads records that a replica reads the log, and reports whether the log is still the same as at the replica's
+// first read.
+func (c *checkpoints) reads(r protection.LogRequest) bool {
 	k := r.To.Replica
 	if c.readers == nil {
 		c.readers, c.began = make(map[int]bool), make(map[int]int)
@@ -33,7 +33,7 @@ func (c *checkpoints) reads(r protection.Recall) bool {
 	return c.began[k] == c.made
 }
 
-// checkpoint is the program's call: it resumes from a received checkpoint, or makes one.
+// checkpoint carries out the program's call: it resumes from a received checkpoint, or makes one.
 func (p *process) checkpoint() error {
 	switch p.Checkpointed() {
 	case protection.Arriving:
@@ -90,7 +90,7 @@ func (p *process) save() []byte {
 // record makes the log begin with the checkpoint that consists of p.state and s.
 func (p *process) record(s protection.Snapshot) {
 	p.made++
-	if p.prologue == nil { // first call of a process that resumes from one
+	if p.prologue == nil { // first call of a process that resumes from a checkpoint
 		p.prologue = slices.Clone(p.messageLog[1:])
 	}
 	p.messageLog = append([]byte{byte(protection.RecordResumed)}, p.prologue...)

@@ -6,8 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An audit compares what the receivers of this process's messages have received with what it has
-// produced.
+// An audit compares the messages that this process has produced with those that their receivers have received.
 type audit struct {
 	*core
 	outbox   *outbox
@@ -20,8 +19,8 @@ func newAudit(c *core, o *outbox) *audit {
 	return &audit{core: c, outbox: o, disputed: make(map[int]int)}
 }
 
-// maxClaimed bounds the bytes of digests that wait for their messages. Beyond it, a replica that is far
-// behind does not compare messages that it has yet to produce and that others have received meanwhile.
+// maxClaimed bounds the bytes of digests that wait for their messages. A replica that is so far behind that it
+// reaches this bound does not compare the further messages that receivers acknowledge before it produces them.
 const (
 	maxClaimed = 16 << 20
 	claimCost  = 128 // approximate cost of a claim apart from its digests
@@ -44,7 +43,7 @@ func (a *audit) compare(b *backlog, q view.Process, c claim) {
 			if m := b.kept(seq); m != nil {
 				a.check(b, q.Replica, &c, &h, m)
 			} else {
-				r.uncompared = true // q has left, and its messages were dropped
+				r.uncompared = true // q is no longer live, and its messages were dropped
 			}
 		}
 		c = c.from(b.seq + 1)
@@ -73,7 +72,7 @@ func (a *audit) produced(b *backlog, m *protection.Message) {
 	a.answerDisputes(b, m)
 }
 
-// skip drops the claims of messages up to seq, which this process does not produce itself.
+// skip drops the claims of messages up to seq, which this process does not produce.
 func (a *audit) skip(b *backlog, seq uint64) {
 	for k := range b.receivers {
 		b.receivers[k].uncompared = true
@@ -81,8 +80,8 @@ func (a *audit) skip(b *backlog, seq uint64) {
 	}
 }
 
-// drop removes messages up to seq from the claims of a receiver. If a difference is known, it removes all
-// its claims.
+// drop removes messages up to seq from the claims of a receiver. If a difference is already known, drop removes
+// all claims of the receiver.
 func (a *audit) drop(r *receiver, seq uint64) {
 	for len(r.claims) > 0 && (r.differs || r.claims[0].first <= seq) {
 		c := &r.claims[0]
@@ -98,9 +97,8 @@ func (a *audit) drop(r *receiver, seq uint64) {
 	}
 }
 
-// check compares message m with the digest in the claim of a replica of its destination. On a difference
-// it asks the other replicas of this rank what they have produced, if there are enough of them for a
-// majority.
+// check compares message m with the digest in the claim of a replica of its destination. If they differ, it asks
+// the other replicas of this rank for their versions, if there are enough of them for a majority.
 func (a *audit) check(b *backlog, replica int, c *claim, h *hash, m *protection.Message) {
 	produced, received := h.digest(m), c.of(m.Seq)
 	if produced == received || b.receivers[replica].differs {

@@ -12,7 +12,7 @@ import (
 )
 
 // A pairedJob is a job of three ranks with two replicas each. The replicas of rank 0 send; all others only
-// listen.
+// receive.
 type pairedJob struct {
 	t     *testing.T
 	procs map[view.Process]*Protocol
@@ -28,7 +28,7 @@ func newPairedJob(t *testing.T) *pairedJob {
 	return w
 }
 
-// carry delivers the output of from, and what follows from it.
+// carry delivers the output of from, and all frames that are sent in answer to it.
 func (w *pairedJob) carry(from view.Process, out protection.Output) {
 	for _, d := range out.Diverged {
 		if s := (stream{d.Context, d.Receiver.Rank}); from.Replica == 0 {
@@ -73,7 +73,7 @@ func row(rng *rand.Rand) []protection.Message {
 	return ms
 }
 
-// names returns the stream of each message and its number in the stream.
+// names returns the stream of each message, and the number of the message in the stream.
 func names(ms []protection.Message) (ss []stream, seqs []uint64) {
 	last := make(map[stream]uint64)
 	for _, m := range ms {
@@ -84,7 +84,7 @@ func names(ms []protection.Message) (ss []stream, seqs []uint64) {
 	return ss, seqs
 }
 
-// changes lists what a replica may do differently with message i.
+// changes lists the ways in which a replica may treat message i differently.
 var changes = []struct {
 	name   string
 	change func(rng *rand.Rand, ms []protection.Message, i int)
@@ -106,8 +106,8 @@ var changes = []struct {
 	{"communicator", func(_ *rand.Rand, ms []protection.Message, i int) { ms[i].Context = 1 - ms[i].Context }},
 }
 
-// firstDifference returns where the streams of two message sequences first differ: per stream, the first
-// number at which both have a message, but not the same.
+// firstDifference returns the first difference between two message sequences in each stream: the first number at
+// which both have a message, but different ones.
 func firstDifference(a, b []protection.Message) map[stream]uint64 {
 	find := make(map[string]protection.Message)
 	ss, seqs := names(a)
@@ -126,8 +126,8 @@ func firstDifference(a, b []protection.Message) map[stream]uint64 {
 	return want
 }
 
-// TestR1FirstDifferenceIsFound checks that any difference is found in the first message concerned, by the
-// first acknowledgement after it, whether the replica is ahead of it or behind.
+// TestR1FirstDifferenceIsFound checks that any difference is found in the first message that differs, with the
+// first acknowledgement of that message, whether the replica has already produced the message or not.
 func TestR1FirstDifferenceIsFound(t *testing.T) {
 	base := rand.Uint64()
 	for _, c := range changes {
@@ -161,7 +161,8 @@ func TestR1FirstDifferenceIsFound(t *testing.T) {
 	}
 }
 
-// A replica that is always behind keeps a bounded amount of digests, and none once it has caught up.
+// TestClaimsAreBoundedAndForgotten checks that a replica that is always behind keeps a bounded number of digests,
+// and no digests once it has caught up.
 func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(2, 2), Secret{})
 	b := make([]byte, keySize+8*ackMessages)
@@ -183,7 +184,7 @@ func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 	}
 }
 
-// FuzzDecodeClaim checks that any payload of an acknowledgement is harmless, and that an accepted one has
+// FuzzDecodeClaim checks that any payload of an acknowledgement is harmless, and that an accepted payload contains
 // a digest for each message that it covers.
 func FuzzDecodeClaim(f *testing.F) {
 	f.Add(uint64(0), []byte{})

@@ -6,8 +6,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A core is what the parts of the protocol share: this process, its view, and the Output of the current
-// call.
+// A core contains the state that the parts of the protocol share: this process, its view, and the Output of the
+// current call.
 type core struct {
 	self view.Process
 	v    view.View
@@ -15,7 +15,7 @@ type core struct {
 	// others contains the live replicas of this process's rank without itself. It is empty once this
 	// process is out of the view.
 	others   []view.Process
-	lacksLog bool // this process lacks some of its rank's message log
+	lacksLog bool // this process lacks a part of its rank's message log
 	out      protection.Output
 }
 
@@ -37,11 +37,10 @@ func (c *core) adopt(v view.View) {
 	}
 }
 
-// active reports whether this process still takes part. A process that is out of the view does nothing
-// (R5).
+// active reports whether this process is live in its view. A process that is out of the view does nothing (R5).
 func (c *core) active() bool { return c.v.Live(c.self) }
 
-// ended reports whether this process has permanently stopped taking part.
+// ended reports whether this process has finished or failed in its view.
 func (c *core) ended() bool {
 	s := c.v.State(c.self)
 	return s == view.Finished || s == view.Failed
@@ -70,7 +69,7 @@ func (c *core) reset() {
 	clear(c.out.Diverged)
 	c.out = protection.Output{
 		Send: c.out.Send[:0], Deliver: c.out.Deliver[:0], Decided: c.out.Decided[:0],
-		Released: c.out.Released[:0], Diverged: c.out.Diverged[:0], Recalls: c.out.Recalls[:0],
+		Released: c.out.Released[:0], Diverged: c.out.Diverged[:0], LogRequests: c.out.LogRequests[:0],
 	}
 }
 

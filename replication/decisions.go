@@ -10,10 +10,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// maxOutcome bounds the bytes of one outcome. Those of the engine are far smaller.
+// maxOutcome bounds the bytes of one outcome. The outcomes of the engine are far smaller.
 const maxOutcome = 64 << 10
 
-// Bounds of what frames can make a replica hold.
+// Bounds of the state that received frames can make a replica hold.
 const (
 	maxHeldBytes = 64 << 20 // bytes of held outcomes, including heldCost
 	heldCost     = 64       // approximate cost of an outcome apart from its bytes
@@ -25,17 +25,17 @@ type decisions struct {
 	replicas int
 	known    map[uint32]*indexSet // per context: the points with an outcome
 	spans    int                  // total in known
-	// held contains the outcomes that are not known to be stable everywhere. Of the others only the point
-	// is remembered.
+	// held contains the outcomes that are not known to be stable everywhere. Of other outcomes only the point is
+	// stored, in known.
 	held     map[protection.Point]*held
-	retained int // bytes of held outcomes, plus one for each
+	retained int // bytes of held outcomes, plus one per outcome
 	unstable int // number of held outcomes that are not marked stable
 }
 
 // A held outcome is waiting to become stable.
 type held struct {
 	protection.Determinant
-	has    []bool // per replica: it is known to have this outcome
+	has    []bool // per replica: whether it is known to have this outcome
 	shown  bool   // the program of this process has seen it
 	stable bool   // announced by this process as master; only replicas that are set aside lack it
 }
@@ -57,7 +57,7 @@ func (d *decisions) has(pt protection.Point) bool {
 	return s != nil && s.contains(pt.Index)
 }
 
-// record records that a point has an outcome. It reports whether it had none.
+// record records that a point has an outcome. It reports whether the point had none before.
 func (d *decisions) record(pt protection.Point) (first bool) {
 	if d.has(pt) {
 		return false

@@ -9,18 +9,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A digest represents a message in an acknowledgement: its tag, number, length and payload, and whether
-// it is synchronous. It is below 2^61.
+// A digest represents a message in an acknowledgement: its tag, number, length and payload, and whether it is
+// synchronous. A digest is below 2^61.
 type digest uint64
 
-// A key parametrizes digests. A process that knows it can construct two messages with the same digest, so
-// a receiver keeps it secret until the messages have arrived.
+// A key parametrizes digests. A process that knows the key can construct two messages with the same digest, so a
+// receiver keeps the key secret until the messages have arrived.
 type key [keySize]byte
 
 const keySize = 32
 
-// keyFor returns the key for the messages of a stream from number first on. Without knowledge of secret
-// it is indistinguishable from random.
+// keyFor returns the key for the messages of a stream from number first on. Without knowledge of secret, the key
+// is indistinguishable from random bytes.
 func keyFor(secret Secret, s stream, first uint64) key {
 	b := append(make([]byte, 0, keySize+16), secret[:]...)
 	b = binary.LittleEndian.AppendUint32(b, s.context)
@@ -36,12 +36,12 @@ const (
 )
 
 // A hash is an expanded key. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999), which needs one
-// multiplication per 16 bytes, maps each block to 128 bits. A polynomial over a prime field, as by Carter
-// and Wegman, combines these and the header into one number. Two messages chosen without knowledge of the
-// key have the same digest with a probability of about their length in bytes divided by 2^67.
+// multiplication per 16 bytes, maps each block to 128 bits. A polynomial over a prime field (Carter and Wegman)
+// combines the blocks and the header into one number. Two messages that are chosen without knowledge of the key
+// have the same digest with a probability of about their length in bytes divided by 2^67.
 type hash struct {
 	words [blockWords]uint64
-	point uint64 // where the polynomial is evaluated
+	point uint64 // point at which the polynomial is evaluated
 }
 
 func newHash(k key) (h hash) {

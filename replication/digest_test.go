@@ -54,7 +54,7 @@ func TestDigestMatchesItsDefinition(t *testing.T) {
 	for size := range 3*blockBytes + 20 {
 		m := protection.Message{Tag: int32(rng.Uint32()), Seq: rng.Uint64(), Sync: size%2 == 0, Payload: make([]byte, size)}
 		for i := range m.Payload {
-			m.Payload[i] = byte(rng.Uint32()) | byte(-(size % 3 / 2)) // some of them all ones
+			m.Payload[i] = byte(rng.Uint32()) | byte(-(size % 3 / 2)) // some payloads consist of ones only
 		}
 		h := newHash(key{byte(size)})
 		if got, want := h.digest(&m), slowDigest(&h, m); got != want {
@@ -63,7 +63,8 @@ func TestDigestMatchesItsDefinition(t *testing.T) {
 	}
 }
 
-// The digest depends on every bit of a message, its length, and every field of its header.
+// TestDigestsOfDifferentMessagesDiffer checks that the digest depends on every bit of a message, its length, and
+// every field of its header.
 func TestDigestsOfDifferentMessagesDiffer(t *testing.T) {
 	h := newHash(key{1})
 	for _, size := range []int{0, 1, 15, 16, 17, blockBytes - 1, blockBytes, blockBytes + 1, 3*blockBytes + 5} {
@@ -71,7 +72,7 @@ func TestDigestsOfDifferentMessagesDiffer(t *testing.T) {
 		seen := map[digest]bool{h.digest(&m): true}
 		differs := func(what string, other protection.Message) {
 			if d := h.digest(&other); seen[d] {
-				t.Errorf("%d bytes: %s gives the digest of another message", size, what)
+				t.Errorf("%d bytes: the message with %s has the same digest", size, what)
 			} else {
 				seen[d] = true
 			}
@@ -80,28 +81,29 @@ func TestDigestsOfDifferentMessagesDiffer(t *testing.T) {
 			other := m
 			other.Payload = append([]byte(nil), m.Payload...)
 			other.Payload[bit/8] ^= 1 << (bit % 8)
-			differs("another bit", other)
+			differs("a different bit", other)
 		}
 		longer := m
 		longer.Payload = make([]byte, size+1)
-		differs("a zero more", longer)
+		differs("an additional zero byte", longer)
 		for _, tag := range []int32{0, -1, 1 << 30} {
 			other := m
 			other.Tag = tag
-			differs("another tag", other)
+			differs("a different tag", other)
 		}
 		for _, seq := range []uint64{2, 1 << 32, 1<<63 + 1} {
 			other := m
 			other.Seq = seq
-			differs("another number", other)
+			differs("a different number", other)
 		}
 		other := m
 		other.Sync = true
-		differs("another mode", other)
+		differs("a different mode", other)
 	}
 }
 
-// Messages with equal digests under one key have different digests under another.
+// TestKeysAreIndependent checks that messages with equal digests under one key have different digests under
+// another key.
 func TestKeysAreIndependent(t *testing.T) {
 	seen := make(map[key]bool)
 	for first := range uint64(3) {

@@ -10,22 +10,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A dispute concerns one message: a replica of this rank has produced a different message than a receiver
-// has received.
+// A dispute concerns one message: a replica of this rank has produced a message that differs from the one that a
+// receiver has received.
 type dispute struct {
 	stream
 	replica  int // receiver: replica of the destination
 	seq      uint64
 	key      key
-	received digest // as the receiver told the disputing replica
+	received digest // the receiver's digest, according to the disputing replica
 }
 
 // disputeSize is the length in bytes of the payload of a Dispute: rank 4 and replica 4 of the receiver,
 // the key, and the digest 8, little-endian.
 const disputeSize = 8 + keySize + 8
 
-// maxDisputes bounds the disputes that are processed from each other replica. So a lying replica cannot
-// make this process send so many messages that it is ignored (package engine).
+// maxDisputes bounds the disputes that are processed from each other replica. Without this bound, a lying replica
+// could make this process vote so often that package engine drops its later reports.
 const maxDisputes = 32
 
 func (d *dispute) encode() []byte {
@@ -52,7 +52,7 @@ func decodeDispute(f frame.Frame, self, n int) (dispute, error) {
 	}, nil
 }
 
-// receiveDispute votes on a dispute, at once or when this process is able to.
+// receiveDispute votes on a dispute, at once or when this process can.
 func (a *audit) receiveDispute(from view.Process, f frame.Frame) error {
 	d, err := decodeDispute(f, a.self.Rank, a.v.N)
 	if err != nil {
@@ -64,8 +64,8 @@ func (a *audit) receiveDispute(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// answerDisputes votes on the disputes that can be answered now. m has just been produced and is not kept
-// yet; nil if there is none.
+// answerDisputes votes on the disputes that can be answered now. m, if not nil, has just been produced and is not
+// kept yet.
 func (a *audit) answerDisputes(of *backlog, m *protection.Message) {
 	a.disputes = slices.DeleteFunc(a.disputes, func(d dispute) bool {
 		if m != nil && d.stream == (stream{of.context, of.dest}) && d.seq == m.Seq {
@@ -75,14 +75,14 @@ func (a *audit) answerDisputes(of *backlog, m *protection.Message) {
 	})
 }
 
-// answer votes on a dispute if possible, and reports whether the dispute is closed for this process. It
-// relies on what the receiver itself has acknowledged, and not on the disputing replica, since one of the
-// two may lie. It uses the replica's statement only if there is no other source: the receiver has left,
-// its statement was lost, or the message was dropped.
+// answer votes on a dispute if possible, and reports whether the dispute is closed for this process. It relies on
+// the receiver's own acknowledgement, and not on the disputing replica, because either may lie. It uses the
+// statement of the replica only if there is no other source: the receiver is no longer live, its statement was
+// lost, or the message was dropped.
 func (a *audit) answer(d dispute, m *protection.Message) bool {
 	receiver, b := view.Process{Rank: d.rank, Replica: d.replica}, a.outbox.streams[d.stream]
 	if b == nil || d.seq > b.seq || !a.v.Contains(receiver) || a.v.State(receiver) == view.Vacant {
-		return false // the message has yet to be produced, or the receiver has yet to join
+		return false // this process has not produced the message yet, or the receiver has not joined yet
 	}
 	if m == nil {
 		m = b.kept(d.seq)
@@ -100,13 +100,13 @@ func (a *audit) answer(d dispute, m *protection.Message) bool {
 			d.received = produced
 		}
 		a.vote(d, m, produced)
-	case same: // compared, and dropped since
+	case same: // the message was compared, and dropped since
 		a.vote(d, &protection.Message{Seq: d.seq}, d.received)
 	}
 	return true
 }
 
-// vote reports what this process has produced as the message of d.
+// vote reports the digest of this process's version of the message of d.
 func (a *audit) vote(d dispute, m *protection.Message, produced digest) {
 	a.out.Diverged = append(a.out.Diverged, protection.Divergence{
 		Receiver: view.Process{Rank: d.rank, Replica: d.replica}, Context: d.context, Seq: d.seq,

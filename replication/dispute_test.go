@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// disputing returns replica 1 of rank 0 of a job of two ranks with three replicas each, which has
-// produced one message, and the acknowledgement of 1.0 for it.
+// disputing returns a process that has produced one message, and the acknowledgement of 1.0 for the message. The
+// process is 0.1, in a job of two ranks with three replicas each.
 func disputing(t *testing.T) (p *Protocol, ack frame.Frame) {
 	v := view.New(2, 3)
 	p = New(view.Process{Replica: 1}, v, Secret{1})
@@ -21,13 +21,13 @@ func disputing(t *testing.T) (p *Protocol, ack frame.Frame) {
 	return p, receiver.Tick().Send[1].Frame
 }
 
-// disputed returns replica 2's statement about what 1.k has received as message seq.
+// disputed returns replica 2's statement about the message that 1.k has received with number seq.
 func disputed(k int, seq uint64) frame.Frame {
 	d := dispute{stream: stream{rank: 1}, replica: k, seq: seq, received: 9}
 	return control(frame.Dispute, 0, seq, string(d.encode()))
 }
 
-// votes returns what p reports on receiving a frame.
+// votes returns the divergences that p reports when it receives a frame.
 func votes(t *testing.T, p *Protocol, from view.Process, f frame.Frame) []protection.Divergence {
 	out, err := p.Receive(from, f)
 	if err != nil {
@@ -45,14 +45,14 @@ func TestR1FalseDisputeIsRejected(t *testing.T) {
 		t.Errorf("voted %v before the receiver's acknowledgement", said)
 	}
 	if said := votes(t, p, receiver, ack); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
-		t.Errorf("voted %v, want that it produced %016x and the receiver received it", said, produced)
+		t.Errorf("voted %v, want one vote that the process produced, and the receiver received, digest %016x", said, produced)
 	}
 	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
 		t.Errorf("voted %v on the repeated dispute, want the same vote", said)
 	}
 }
 
-// A failed receiver's statement cannot be obtained.
+// TestR1DisputeAboutAFailedReceiver covers a receiver whose own statement cannot be obtained.
 func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
 	p, _ := disputing(t)
 	votes(t, p, view.Process{Replica: 2}, disputed(0, 1))
@@ -62,7 +62,8 @@ func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
 	}
 }
 
-// The statement of a receiver that has left is not compared if the message was dropped.
+// TestR1DisputeAboutAReceiverThatHasLeft checks that the statement of a receiver that has left is not compared if
+// the message was dropped.
 func TestR1DisputeAboutAReceiverThatHasLeft(t *testing.T) {
 	p, ack := disputing(t)
 	v := p.v
@@ -72,7 +73,7 @@ func TestR1DisputeAboutAReceiverThatHasLeft(t *testing.T) {
 	p.View(v)
 	votes(t, p, view.Process{Rank: 1}, ack)
 	if said := votes(t, p, view.Process{Replica: 2}, disputed(0, 1)); len(said) != 0 {
-		t.Errorf("voted %v on a message that it has not compared", said)
+		t.Errorf("voted %v on a message that was not compared", said)
 	}
 }
 
@@ -80,7 +81,7 @@ func TestDisputeAboutAnUnknownReceiver(t *testing.T) {
 	p, _ := disputing(t)
 	other := view.Process{Replica: 2}
 	if said := votes(t, p, other, disputed(3, 1)); len(said) != 0 {
-		t.Errorf("voted %v on a process that is in no view", said)
+		t.Errorf("voted %v on a process that has never been in a view", said)
 	}
 	v, joined, ok := p.v.Join(1)
 	if !ok || joined.Replica != 3 {

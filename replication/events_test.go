@@ -8,12 +8,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An event takes the whole job from one state to another.
+// An event changes the state of the whole job.
 type event struct {
 	kind eventKind
-	p    int // process; for tear and mend, the channel
+	p    int // process or, for tear and mend, channel
 	incident
-	word protection.UpToDate // statement of returns
+	statement protection.UpToDate // statement of returns
 }
 
 type eventKind uint8
@@ -25,14 +25,14 @@ const (
 	exit                        // p, which is done, ends
 	recordEnd                   // the view records the end of p, which has stopped
 	reset                       // the contents of the channel from p are lost, and p is told
-	tear                        // the last frame on the channel is lost; what p sends next is not
+	tear                        // the last frame on the channel is lost, but not the next frames of p
 	mend                        // p is told of the loss
-	promotes                    // the view names p, which was a replica, master
+	promotes                    // the view makes the replica p the master
 	partitions                  // the view fails one side of a partition, which is running
 	joins                       // the view contains p, which is new in its rank
 	setsAside                   // the view sets p aside, perhaps again
 	returns                     // the view lets p count again, as stated
-	heals                       // the contents of the channels between the sides are lost; all are told
+	heals                       // the contents of the channels between the sides are lost, and all processes are told
 )
 
 // eventsOf lists the possible events in a state, in a fixed order.
@@ -42,8 +42,8 @@ func (w *jobStates) eventsOf(st state) []event {
 	if w.loses && w.lost(v) {
 		return nil
 	}
-	for _, said := range w.words.all[st[atWords]] {
-		evs = append(evs, event{kind: returns, p: said.of, word: said.UpToDate})
+	for _, said := range w.statements.all[st[atWords]] {
+		evs = append(evs, event{kind: returns, p: said.of, statement: said.UpToDate})
 	}
 	for i, id := range w.ids {
 		if t.stopped(i) {
@@ -73,17 +73,17 @@ func (w *jobStates) eventsOf(st state) []event {
 	return evs
 }
 
-// lost reports whether a rank has no replica left, which ends the job.
+// lost reports whether a rank has no replica left. This ends the job.
 func (w *jobStates) lost(v view.View) bool {
 	for rank := range w.n {
-		if _, ok := v.Speaker(rank); !ok {
+		if _, ok := v.OutputLeader(rank); !ok {
 			return true
 		}
 	}
 	return false
 }
 
-// outlives reports whether each rank has a replica left without the given side.
+// outlives reports whether each rank still has a replica if the given side fails.
 func (w *jobStates) outlives(st state) bool {
 	v, t := w.current(st), w.faultsOf(st)
 	left := make(map[int]bool)
@@ -97,7 +97,7 @@ func (w *jobStates) outlives(st state) bool {
 
 func (t faults) stopped(i int) bool { return (t.crashed|t.exited)&(1<<i) != 0 }
 
-// incidents lists what can happen to process i, and to its channels.
+// incidents lists the possible incidents at process i and its channels.
 func (w *jobStates) incidents(st state, i int, evs []event) []event {
 	l, t := w.local(st, i), w.faultsOf(st)
 	if l.notStarted {
@@ -111,7 +111,7 @@ func (w *jobStates) incidents(st state, i int, evs []event) []event {
 	}
 	evs = append(evs, event{p: i, incident: incident{kind: ticked}})
 	for _, v := range w.histories.all[st[atHistory]] {
-		if w.views.all[v].Epoch != l.epoch { // an older one may arrive late
+		if w.views.all[v].Epoch != l.epoch { // an older view may arrive late
 			evs = append(evs, event{p: i, incident: incident{kind: learned, what: v}})
 		}
 	}
@@ -154,7 +154,8 @@ func (w *jobStates) ends(st state, i int, evs []event) []event {
 	return evs
 }
 
-// masterRuns reports whether the master of rank has not crashed: while it is silent, no replica is set aside.
+// masterRuns reports whether the master of rank has not crashed. While the master is silent, no replica is set
+// aside.
 func (w *jobStates) masterRuns(st state, rank int) bool {
 	for i, p := range w.ids {
 		if p.Rank == rank && w.current(st).IsMaster(p) {
@@ -164,7 +165,7 @@ func (w *jobStates) masterRuns(st state, rank int) bool {
 	return false
 }
 
-// spare reports whether the rank of process i has a replica left without it.
+// spare reports whether the rank of process i has another replica that counts.
 func (w *jobStates) spare(st state, i int) bool {
 	v, t := w.current(st), w.faultsOf(st)
 	for j, q := range w.ids {
@@ -178,8 +179,8 @@ func (w *jobStates) spare(st state, i int) bool {
 	return false
 }
 
-// pressing reports whether an event happens eventually. That excludes faults, and events of processes
-// that have crashed or failed in the view; their frames may arrive or be lost.
+// pressing reports whether an event eventually happens. Faults need not happen, and neither need events of
+// processes that have crashed or failed in the view: their frames may arrive or be lost.
 func (w *jobStates) pressing(st state, ev event) bool {
 	v, t := w.current(st), w.faultsOf(st)
 	switch ev.kind {
@@ -200,29 +201,29 @@ func (w *jobStates) describe(ev event) string {
 	case crash:
 		return fmt.Sprintf("%v crashes", p)
 	case suspect:
-		return fmt.Sprintf("%v is failed while it runs", p)
+		return fmt.Sprintf("the view fails %v, which is running", p)
 	case exit:
 		return fmt.Sprintf("%v ends", p)
 	case promotes:
-		return fmt.Sprintf("the view names %v master", p)
+		return fmt.Sprintf("the view makes %v the master", p)
 	case recordEnd:
-		return fmt.Sprintf("the view says that %v has stopped", p)
+		return fmt.Sprintf("the view records that %v has stopped", p)
 	case reset:
-		return fmt.Sprintf("all on the channel %v -> %v is lost, and it reopens", p, q)
+		return fmt.Sprintf("all frames on the channel %v -> %v are lost, and it reopens", p, q)
 	case tear:
-		return fmt.Sprintf("the last on the channel %v -> %v is lost", p, q)
+		return fmt.Sprintf("the last frame on the channel %v -> %v is lost", p, q)
 	case mend:
 		return fmt.Sprintf("the channel %v -> %v reopens", p, q)
 	case setsAside:
 		return fmt.Sprintf("the view sets %v aside", p)
 	case returns:
-		return fmt.Sprintf("the view lets %v count again, as stated in %+v", p, ev.word)
+		return fmt.Sprintf("the view lets %v count again, as stated in %+v", p, ev.statement)
 	case joins:
-		return fmt.Sprintf("the view says that %v joins its rank", p)
+		return fmt.Sprintf("the view lets %v join its rank", p)
 	case partitions:
-		return fmt.Sprintf("the view fails %v, which run", w.side)
+		return fmt.Sprintf("the view fails %v, which are running", w.side)
 	case heals:
-		return fmt.Sprintf("all on channels to and from %v is lost, and they reopen", w.side)
+		return fmt.Sprintf("all frames on channels to and from %v are lost, and the channels reopen", w.side)
 	}
 	return fmt.Sprintf("%v %s", p, w.describeIncident(ev.incident))
 }
@@ -236,9 +237,9 @@ func (w *jobStates) describeIncident(in incident) string {
 	case begins:
 		return fmt.Sprintf("begins with view %v", w.views.all[in.what])
 	case learned:
-		return fmt.Sprintf("learns view %v", w.views.all[in.what])
+		return fmt.Sprintf("gets view %v", w.views.all[in.what])
 	case reopened:
-		return fmt.Sprintf("opens its channel to %v anew", w.ids[in.from])
+		return fmt.Sprintf("reopens its channel to %v", w.ids[in.from])
 	}
 	f := w.frames.all[in.what]
 	return fmt.Sprintf("receives %s %d %x of context %d from %v", kindNames[f.Kind], f.Seq, f.Payload, f.Context, w.ids[in.from])

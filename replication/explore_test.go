@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-var states = flag.Int("states", defaultStates, "states of each scenario after which exploring stops")
+var states = flag.Int("states", defaultStates, "maximum number of states to explore in each scenario")
 
 // Calls of the scenarios' programs.
 func send(rank int) op          { return op{kind: opSend, context: named, rank: rank} }
@@ -22,35 +22,35 @@ func drawWild(index uint64) op  { return op{kind: opDraw, context: wild, index: 
 var checkpointed = op{kind: opCheckpoint}
 
 var (
-	// One way: the replicas of rank 0 agree on a number and send it.
+	// The replicas of rank 0 agree on a number and send it to rank 1.
 	oneWay = [][]op{{drawPoint(0), send(1)}, {recv(0)}}
-	// Two messages, of which the later must not be forgotten before the earlier.
+	// Two messages. The later one must not be dropped before the earlier one.
 	stream2 = [][]op{{send(1), send(1)}, {recv(0), recv(0)}}
-	// What two ranks do in a collective: each sends to the other and waits.
+	// As in a collective, each of two ranks sends to the other and waits.
 	exchange = [][]op{{send(1), recv(1)}, {send(0), recv(0)}}
 	// Rank 1 receives messages of rank 0 and of itself in any order, and reports the order.
 	wildcard = [][]op{{sendWild(1), recv(1)}, {sendWild(1), recvAny(0), recvAny(1), send(0)}}
 	// Two consecutive decisions, and a message that depends on them.
 	decisions2 = [][]op{{drawPoint(0), drawPoint(1), send(1)}, {recv(0)}}
-	// Messages that one rank sends or receives before and after its second checkpoint.
+	// One rank sends or receives messages before and after its second checkpoint.
 	sends2    = [][]op{{checkpointed, send(1), checkpointed, send(1)}, {recv(0), recv(0)}}
 	receives2 = [][]op{{send(1), send(1)}, {checkpointed, recv(0), checkpointed, recv(0)}}
 	exchanges = [][]op{{checkpointed, send(1), recv(1), checkpointed, send(1)}, {send(0), checkpointed, recv(0), recv(0)}}
-	// A message that has arrived but was not received at a checkpoint.
+	// At a checkpoint, a message has arrived but was not received.
 	toItself = [][]op{{checkpointed, sendWild(0), send(0), checkpointed, recv(0), recvAny(0)}}
 	// A decision between two checkpoints.
 	checkpoints2 = [][]op{{checkpointed, drawPoint(0), checkpointed}}
 	// A decision before each checkpoint, and one after.
 	checkpoints3 = [][]op{{drawPoint(0), checkpointed, drawPoint(1), checkpointed, drawPoint(2)}}
-	// Two decisions on different communicators, and a message that follows from them.
+	// Two decisions in different contexts, and a message that depends on them.
 	contexts2 = [][]op{{drawPoint(0), drawWild(1), send(1)}, {recv(0)}}
-	// Three on two communicators, and nothing else.
+	// Three decisions in two contexts, and nothing else.
 	contexts3 = [][]op{{drawPoint(0), drawWild(1), drawPoint(2)}}
 	// Two decisions and nothing else.
 	alone = [][]op{{drawPoint(0), drawPoint(1)}}
 )
 
-// half lists the processes that a partition disconnects: the first masters.
+// half lists the processes on one side of a partition: the first masters.
 var half = []view.Process{{Rank: 0, Replica: 0}, {Rank: 1, Replica: 0}}
 
 var scenarios = []scenario{
@@ -143,14 +143,14 @@ var scenarios = []scenario{
 	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: faults{tears: 1}},
 }
 
-// TestEveryInterleaving checks R1 to R5 and V1 in every reachable state of a small job: every order of
-// calls, arrivals, ticks, views and faults. A scenario that is too large for -states is explored breadth
-// first, complete up to a certain number of events, and from there at random to its end.
+// TestEveryInterleaving checks R1 to R5 and V1 in every reachable state of a small job: every order of calls,
+// arrivals, ticks, views and faults. A scenario that is too large for -states is explored breadth first, complete
+// up to a certain number of events, and from there at random to its end.
 //
-// Three kinds of equivalent events are not distinguished. A frame that is lost with its sender is
-// equivalent to one that has not arrived yet, since it need not arrive for the job to continue. A frame
-// put on a broken channel before its sender was told is equivalent to one lost at that moment. A call
-// that only takes what has arrived may happen now or a little later.
+// Three kinds of equivalent events are not distinguished. A frame that is lost with its sender is equivalent to a
+// frame that has not arrived yet, because the job continues without it. A frame that was sent on a broken channel
+// before the sender learned of the break is equivalent to a frame that was lost at that moment. A call that only
+// takes messages that have arrived may happen now or a little later.
 func TestEveryInterleaving(t *testing.T) {
 	base := *seed
 	if base == 0 {

@@ -34,9 +34,9 @@ func FuzzDecodeHeld(f *testing.F) {
 	})
 }
 
-// FuzzReceive passes frames, of five bytes and a payload each, to a replica that becomes master halfway.
-// The replica must not panic, must change nothing when it returns an error, and must not keep more than
-// it was given.
+// FuzzReceive passes frames to a replica that becomes master halfway. The input has five bytes and a payload per
+// frame. The replica must not panic, must change nothing when it returns an error, and must not keep more than it
+// was given.
 func FuzzReceive(f *testing.F) {
 	row := func(from byte, kind frame.Kind, seq byte, payload string) []byte {
 		return append([]byte{from, byte(kind), 0, seq, byte(len(payload))}, payload...)
@@ -75,8 +75,8 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// FuzzReceiveMessageLog passes pieces of its rank's message log to a new replica. It must not panic, and must
-// not keep more than it was given.
+// FuzzReceiveMessageLog passes pieces of its rank's message log to a new replica. The replica must not panic, and
+// must not keep more than it was given.
 func FuzzReceiveMessageLog(f *testing.F) {
 	m := protection.Message{Source: 1, Seq: 1, Payload: []byte("hello")}
 	log := append(protection.AppendMessage([]byte{byte(protection.RecordStart)}, &m), m.Payload...)

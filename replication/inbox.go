@@ -8,14 +8,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An acknowledgement is sent after this many messages or bytes of a stream, or at the next Tick. Larger
-// values save frames but keep more in the senders' backup tables.
+// An acknowledgement is sent after this many messages or bytes of a stream, or at the next Tick. Larger values
+// save frames but make the senders' backup tables larger.
 const (
 	ackMessages = 32
 	ackBytes    = 256 << 10
 )
 
-// An inbox records what has arrived.
+// An inbox records the messages that have arrived.
 type inbox struct {
 	*core
 	secret   Secret
@@ -30,11 +30,11 @@ type arrivals struct {
 	context uint32
 	source  int
 	next    uint64 // number of the next message; earlier ones have been delivered
-	// What has arrived since the last acknowledgement. Duplicates are included, because they show that a
-	// sender lacks the acknowledgement.
+	// Messages since the last acknowledgement. Duplicates are included, because a sender of duplicates lacks the
+	// acknowledgement.
 	messages, bytes int
-	listed          bool   // it is in due
-	seal            *seal  // of the unacknowledged messages; nil: none
+	listed          bool   // the stream is in due
+	seal            *seal  // of the unacknowledged messages; nil if there are none
 	last            []byte // payload of the last acknowledgement
 }
 
@@ -58,9 +58,9 @@ func (in *inbox) from(context uint32, source int) (*arrivals, error) {
 	return a, nil
 }
 
-// receiveData delivers the next message of a stream. It drops a duplicate. It also drops a message that
-// is too early: the channel has lost messages, and all that are missing arrive again in order when it is
-// reopened. A process that lacks some of its rank's message log drops every message.
+// receiveData delivers the next message of a stream. It drops a duplicate. It also drops a message whose
+// predecessors are missing: the channel has lost messages, and all missing messages arrive again in order when the
+// channel is reopened. A process that lacks a part of its rank's message log drops every message.
 func (in *inbox) receiveData(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("data frame without a message number")
@@ -89,7 +89,7 @@ func (in *inbox) receiveData(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// replay delivers a message of the log. It has no digest: it is acknowledged by number alone, and
+// replay delivers a message of the log. The message has no digest: it is acknowledged by its number alone, and is
 // not compared.
 func (in *inbox) replay(m protection.Message) error {
 	if m.Source >= in.v.N || m.Source == in.self.Rank {
@@ -102,7 +102,7 @@ func (in *inbox) replay(m protection.Message) error {
 	switch {
 	case m.Seq == 0 || m.Seq > a.next:
 		return fmt.Errorf("message log contains message %d from rank %d in context %d after message %d", m.Seq, m.Source, m.Context, a.next-1)
-	case m.Seq == a.next: // otherwise an earlier donor has sent it
+	case m.Seq == a.next: // otherwise an earlier donor has sent the message
 		a.next++
 		in.out.Deliver = append(in.out.Deliver, m)
 	}
@@ -118,8 +118,8 @@ func (in *inbox) sealed(a *arrivals) *seal {
 	return a.seal
 }
 
-// acknowledge tells every live replica of the source what has arrived. All of them keep the messages, not
-// only the master that sent them, and all of them compare.
+// acknowledge sends every live replica of the source the number and digests of the messages that have arrived. Not
+// only the master but every replica keeps the messages and compares the digests.
 func (in *inbox) acknowledge(a *arrivals) {
 	if a.seal != nil {
 		a.last, a.seal = a.seal.encode(), nil

@@ -6,8 +6,8 @@ import (
 	"sort"
 )
 
-// An indexSet is a set of numbers, stored as ranges. The indices of decided points arrive nearly in order
-// and without gaps, so a whole run takes one or two spans, wherever the engine starts to count.
+// An indexSet is a set of numbers, stored as ranges. The indices of decided points arrive nearly in order and
+// without gaps, so a whole run needs one or two spans, whatever the engine's first index is.
 type indexSet struct{ spans []span }
 
 // A span is the range lo..hi, both included.

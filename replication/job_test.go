@@ -11,28 +11,28 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A job is a whole job under a random scheduler: its processes, the channels between them, and the single
-// authority that makes its views.
+// A job is a whole job under a random scheduler: its processes, the channels between them, and the only authority
+// that makes its views.
 type job struct {
 	rng    *rand.Rand
-	trace  func(format string, args ...any) // nil: none
+	trace  func(format string, args ...any) // may be nil
 	n, r   int
 	most   int        // greatest number of replicas of a rank
 	procs  []*process // by rank and replica
 	queues [][]frame.Frame
 	busy   []int                       // queues that may contain frames
-	listed []bool                      // by queue: is in busy
+	listed []bool                      // per queue: whether it is in busy
 	slow   []int                       // per queue: odds against choosing it
 	lazy   []int                       // per process: odds against a turn of its program
 	calm   int                         // odds against a fault
 	haste  int                         // share of events that are arrivals, in percent
 	views  []view.View                 // by epoch, from 1
-	to     []int                       // per process: the epoch that it knows
-	silent []*process                  // crashed, and not yet failed in the view
-	sent   map[name][]byte             // payload of every message that went out
+	to     []int                       // per process: the epoch of its view
+	silent []*process                  // crashed processes that have not failed in the view yet
+	sent   map[name][]byte             // payload of every message that a process has sent
 	shown  []map[protection.Point]bool // per rank: points whose outcome a program has seen
 
-	crashes, resets, joins, promotions int // still allowed
+	crashes, resets, joins, promotions int // number of each that is still allowed
 }
 
 // eventOdds contains odds, from which each job draws its own.
@@ -47,7 +47,7 @@ type name struct {
 
 func newJob(rng *rand.Rand) *job {
 	j := &job{rng: rng, n: 2 + rng.IntN(2), r: 2 + rng.IntN(2), sent: make(map[name][]byte)}
-	if rng.IntN(20) == 0 { // takes ten times as long
+	if rng.IntN(20) == 0 { // such a job takes ten times as long
 		j.n, j.r = 2+rng.IntN(7), 2+rng.IntN(3)
 	}
 	j.joins = rng.IntN(4)
@@ -98,7 +98,7 @@ func (j *job) put(i int, f frame.Frame) {
 	}
 }
 
-// cut loses all of queue i but a random prefix.
+// cut truncates queue i to a random prefix.
 func (j *job) cut(i int) { j.queues[i] = j.queues[i][:j.rng.IntN(len(j.queues[i])+1)] }
 
 func (j *job) current() view.View { return j.views[len(j.views)-1] }
@@ -149,8 +149,8 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 	return nil
 }
 
-// checkKnown checks R4 for a new process that knows all that its rank knows: it has every outcome that
-// any program of the rank has seen.
+// checkKnown checks R4 for a new process that is as well informed as its rank: it has every outcome that any
+// program of the rank has seen.
 func (j *job) checkKnown(p *process) error {
 	for pt := range j.shown[p.id.Rank] {
 		if !p.agreement.decisions.has(pt) {
@@ -172,8 +172,8 @@ func (j *job) checkShown(p *process, pt protection.Point) error {
 	return nil
 }
 
-// judge checks promises in the state of p. At most one replica of its rank decides (R4). No process has
-// dropped what p lacks, and p has dropped nothing that others lack (R3).
+// judge checks promises in the state of p. At most one replica of its rank decides (R4). No process has dropped a
+// message that p lacks, and p has dropped no message that others lack (R3).
 func (j *job) judge(p *process) error {
 	if p.gone || !p.takesPart() || !j.current().Live(p.id) {
 		return nil
@@ -209,8 +209,8 @@ func (p *process) flowsWith(rank int) *local {
 	return l
 }
 
-// checkLeak checks R1 for a message that leaves p: no message of the same name has ever been sent with
-// other contents.
+// checkLeak checks R1 for a message that p sends: no message of the same name was ever sent with different
+// contents.
 func (j *job) checkLeak(p *process, e protection.Envelope) error {
 	id := name{stream{e.Frame.Context, p.id.Rank}, e.To.Rank, e.Frame.Seq}
 	if before, ok := j.sent[id]; ok && !bytes.Equal(before, e.Frame.Payload) {
@@ -225,7 +225,7 @@ func (j *job) deliver(i int) error {
 	q := &j.queues[i]
 	from, to := j.procs[i/len(j.procs)], j.procs[i%len(j.procs)]
 	if !to.gone && !to.knows(from.id) {
-		return nil // has not accepted the channel yet
+		return nil // the receiver has not accepted the channel yet
 	}
 	f := (*q)[0]
 	*q = (*q)[1:]
@@ -242,7 +242,7 @@ func (j *job) deliver(i int) error {
 	return j.carryOut(to, out)
 }
 
-// spare reports whether the rank of p has a replica left without p.
+// spare reports whether the rank of p has a live replica besides p.
 func (j *job) spare(p *process) bool {
 	for k := range j.most {
 		q := j.procs[p.id.Rank*j.most+k]
@@ -254,7 +254,7 @@ func (j *job) spare(p *process) bool {
 	return false
 }
 
-// crash stops p. Each of its channels has transmitted a part of p's frames.
+// crash stops p. Each channel of p has transmitted a part of p's frames.
 func (j *job) crash(p *process) {
 	j.tracef("%v crashes", p.id)
 	j.crashes--
@@ -285,12 +285,12 @@ func (j *job) promote(p *process) {
 // inform passes p the view of a later epoch.
 func (j *job) inform(p *process, epoch int) error {
 	j.to[j.index(p.id)] = epoch
-	j.tracef("%v learns view %d", p.id, epoch+1)
+	j.tracef("%v gets view %d", p.id, epoch+1)
 	return j.carryOut(p, p.View(j.views[epoch]))
 }
 
-// breakChannel loses all of the channel from p to q but a prefix. Whether frames that p sends before it
-// is told are lost as well is random.
+// breakChannel loses the frames on the channel from p to q except for a random prefix. Frames that p sends before
+// it learns of the break are lost at random.
 func (j *job) breakChannel(p *process, q view.Process) {
 	j.tracef("channel %v -> %v breaks", p.id, q)
 	j.resets--
@@ -298,8 +298,8 @@ func (j *job) breakChannel(p *process, q view.Process) {
 	p.lost[q] = lostChannel{swallows: j.rng.IntN(2) == 0}
 }
 
-// partition disconnects a random side of the job: the channels across carry nothing until they are reopened,
-// and the view may fail that side, which continues to run.
+// partition disconnects a random side of the job: the channels between the sides transmit nothing until they are
+// reopened. The view may fail that side, which continues to run.
 func (j *job) partition() {
 	j.resets--
 	side := make([]bool, len(j.procs))
@@ -321,7 +321,7 @@ func (j *job) partition() {
 	}
 }
 
-// addReplica adds one more replica to a random rank in the view, preferably one that has lost some.
+// addReplica adds one more replica to a random rank in the view, preferably to a rank that has lost replicas.
 func (j *job) addReplica() {
 	rank := j.rng.IntN(j.n)
 	if len(j.current().LiveReplicas(rank)) >= j.r && j.rng.IntN(10) != 0 {
@@ -344,7 +344,7 @@ func (j *job) begin(p *process) {
 }
 
 func (j *job) reopen(p *process) error {
-	for _, q := range j.procs { // not over the map: the schedule must be repeatable
+	for _, q := range j.procs { // not in the random order of the map, because the schedule must be repeatable
 		if _, ok := p.lost[q.id]; ok {
 			j.tracef("channel %v -> %v reopens", p.id, q.id)
 			delete(p.lost, q.id)

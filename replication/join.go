@@ -13,7 +13,7 @@ import (
 //
 //	new --- all have greeted ---> asking the master --- log replayed ---> whole --- caught up --->
 //
-// Until it is whole it lacks some of what its rank has done, and accepts messages only from the log. From
+// Until it is whole, the replica lacks a part of its rank's history, and accepts messages only from the log. From
 // then on it can be master, however far its program is.
 type joining struct {
 	begun    bool
@@ -21,9 +21,9 @@ type joining struct {
 	donor    view.Process          // the master that was asked
 	asked    bool
 	position uint64 // bytes of the donor's log that have arrived
-	rest     []byte // unprocessed part of these: an incomplete record, or everything after a checkpoint
+	rest     []byte // unprocessed part of these bytes: an incomplete record, or everything after a checkpoint
 	told     bool   // the first record has arrived
-	// beginning is the kind of the first record; 0: none has arrived.
+	// beginning is the kind of the first record, or zero before it has arrived.
 	beginning  protection.RecordKind
 	resumption resumption
 	// ahead contains the streams in which other processes had more messages of the rank than this process
@@ -31,9 +31,9 @@ type joining struct {
 	ahead map[stream]uint64
 }
 
-// NewJoining returns the protocol of a process that is new in its rank. v need not contain it yet. It
-// takes part as soon as the other processes have told it what they have of its rank's messages, and the
-// master has sent it the rank's message log.
+// NewJoining returns the protocol of a process that is new in its rank. v need not contain the process yet. The
+// process participates once the other processes have acknowledged the messages that they have from its rank, and
+// the master has sent the message log of the rank.
 func NewJoining(self view.Process, v view.View, secret Secret) *Protocol {
 	p := New(self, v, secret)
 	p.joined, p.lacksLog = true, true
@@ -41,8 +41,8 @@ func NewJoining(self view.Process, v view.View, secret Secret) *Protocol {
 	return p
 }
 
-// join starts the joining of this process once it is in its own view, and continues it. Other new
-// processes need its greeting.
+// join starts or continues the joining of this process once the process is in its own view. Other new processes
+// need its greeting.
 func (p *Protocol) join() {
 	j := p.joining
 	if j == nil || !p.active() {
@@ -66,9 +66,9 @@ func (p *Protocol) join() {
 // reconcileLog repeats a request or an answer that the channel to q, of the same rank, may have lost.
 func (p *Protocol) reconcileLog(q view.Process) {
 	if j := p.joining; p.lacksLog && j.asked && j.donor == q && !j.resumption.arrived {
-		p.recall()
+		p.requestPiece()
 	}
-	p.recalls.answerAgain(q)
+	p.logRequests.answerAgain(q)
 }
 
 // Joining implements protection.Protocol.
@@ -77,8 +77,7 @@ func (p *Protocol) Joining() bool { return p.joining != nil }
 // LogComplete implements protection.Protocol.
 func (p *Protocol) LogComplete() bool { return !p.lacksLog }
 
-// introduce tells q, which is new in the view, that this process has it in its view, and proposes to it what
-// is not stable.
+// introduce greets q, which is new in the view, and proposes to it the outcomes that are not stable.
 func (p *Protocol) introduce(q view.Process) {
 	p.greet(q)
 	if q.Rank == p.self.Rank && p.agreement.leads() {
@@ -86,8 +85,8 @@ func (p *Protocol) introduce(q view.Process) {
 	}
 }
 
-// greet tells q that it is in this process's view, preceded by what this process has of the messages of
-// q's rank. A process that was new itself also requests what it lacks, once it is whole.
+// greet acknowledges to q the messages that this process has from the rank of q, and then tells q that it is in
+// this process's view. A new process, once it is whole, also requests the messages that it lacks.
 func (p *Protocol) greet(q view.Process) {
 	if q.Rank != p.self.Rank {
 		p.inbox.acknowledgeAll(q)
@@ -97,8 +96,8 @@ func (p *Protocol) greet(q view.Process) {
 	p.emit(q, f)
 }
 
-// receiveGreet records that from has this process in its view, and sends it what it lacks if it requests
-// that.
+// receiveGreet records that from has this process in its view. If from requests missing messages, receiveGreet
+// sends them.
 func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
 	if f.Sync && from.Rank != p.self.Rank && p.agreement.isMaster() {
 		p.outbox.resend(from)
@@ -109,14 +108,14 @@ func (p *Protocol) receiveGreet(from view.Process, f frame.Frame) {
 	}
 }
 
-// requestLog requests the master's message log, once every live process has this one in its view. From then
-// on no process drops what this process lacks, and no outcome becomes stable without it. The master's log
-// contains all that was dropped and stable before.
+// requestLog requests the master's message log, once every live process has this one in its view. From then on no
+// process drops messages that this process lacks, and no outcome becomes stable without this process. The master's
+// log contains all messages that were dropped before, and all outcomes that were stable before.
 func (p *Protocol) requestLog() {
 	j := p.joining
 	master, ok := p.v.Master(p.self.Rank)
 	if !ok || master == p.self {
-		p.out.Lost = "no replica is left that could send its message log"
+		p.out.Lost = "no replica is left that could send the message log"
 		return
 	}
 	for _, qs := range p.live {
@@ -134,12 +133,12 @@ func (p *Protocol) requestLog() {
 		return
 	}
 	j.donor, j.asked, j.told, j.position, j.rest = master, true, false, 0, nil
-	p.recall()
+	p.requestPiece()
 }
 
-// recall requests the next piece of the message log.
-func (p *Protocol) recall() {
-	p.emit(p.joining.donor, p.control(frame.Recall, 0, p.joining.position, nil))
+// requestPiece requests the next piece of the message log.
+func (p *Protocol) requestPiece() {
+	p.emit(p.joining.donor, p.control(frame.LogRequest, 0, p.joining.position, nil))
 }
 
 // receiveLog processes a piece of the rank's message log. A piece that does not answer the last request
@@ -159,10 +158,10 @@ func (p *Protocol) receiveLog(from view.Process, f frame.Frame) error {
 	}
 	switch {
 	case p.out.Lost != "":
-	case j.resumption.arrived: // Resume processes the rest
+	case j.resumption.arrived: // Resume processes the remaining records
 		j.resumption.last = f.Sync
 	case !f.Sync:
-		p.recall()
+		p.requestPiece()
 	default:
 		return p.endLog()
 	}
@@ -190,7 +189,7 @@ func (p *Protocol) replay(b []byte) error {
 			continue
 		}
 		r, rest, err := protection.ReadRecord(b, p.self.Rank)
-		if errors.Is(err, protection.ErrCut) {
+		if errors.Is(err, protection.ErrTruncated) {
 			break
 		}
 		if err == nil {
@@ -220,7 +219,7 @@ func (p *Protocol) replayRecord(r protection.Record) error {
 	return p.replayCheckpoint(r)
 }
 
-// endReplay ends the replay: this process has all that its rank knows, and accepts frames from now on.
+// endReplay ends the replay: this process has the complete history of its rank, and accepts frames from now on.
 func (p *Protocol) endReplay() {
 	j := p.joining
 	p.lacksLog, j.rest = false, nil
@@ -251,8 +250,8 @@ func (p *Protocol) produced(b *backlog) {
 	}
 }
 
-// catchUp ends the joining of a process that is whole and has produced all messages that other processes
-// had of its rank.
+// catchUp ends the joining of a process that is whole and has produced all messages that other processes had
+// received from its rank.
 func (p *Protocol) catchUp() {
 	if !p.lacksLog && len(p.joining.ahead) == 0 {
 		p.joining = nil

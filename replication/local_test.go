@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A register numbers values, so that equal values get the same small number.
+// A register assigns small numbers to values. Equal values get the same number.
 type register[K comparable, V any] struct {
 	numbers map[K]uint32
 	all     []V
@@ -33,8 +33,8 @@ func (r *register[K, V]) number(k K, make func() V) uint32 {
 // An incident is an event at one process.
 type incident struct {
 	kind incidentKind
-	from uint8  // delivered, reopened: the process at the other end
-	what uint32 // delivered: the frame; learned, begins: the view
+	from uint8  // for delivered and reopened: the process at the other end
+	what uint32 // the frame for delivered; the view for learned and begins
 }
 
 type incidentKind uint8
@@ -54,7 +54,7 @@ type effect struct {
 	posts    []post
 	observed []observation
 	shown    []uint64 // points whose outcome the program may see from now on
-	// upToDate is the statement that lets the process count again; zero: none.
+	// upToDate is the statement that lets the process count again, or zero.
 	upToDate protection.UpToDate
 	err      error // a promise that was broken
 }
@@ -65,14 +65,14 @@ type post struct {
 	frame uint32
 }
 
-// An observation is what a program has seen after its step-th call that returns something.
+// An observation is the program's knowledge after the step-th of its calls that return something.
 type observation struct {
 	step int
 	seen memory
 }
 
-// A local is one state of one process, as far as the checks need it. The process itself is not stored but
-// recreated by repeating its incidents, so the protocol needs no way to copy itself.
+// A local is one state of one process, as far as the checks need it. The process is not stored but recreated by
+// repeating its incidents, so the protocol does not need a method to copy it.
 type local struct {
 	at          int // process
 	parent      uint32
@@ -81,13 +81,13 @@ type local struct {
 	epoch       uint64
 	active      bool
 	notStarted  bool
-	logComplete bool // knows all that its rank knows
+	logComplete bool // has the complete history of its rank
 	joining     bool
 	cut         bool
 	done        bool // the program has made its last call
 	decider     bool
-	failed      uint64 // per process: it is known to have failed
-	known       uint64 // per process: it is known to have started
+	failed      uint64 // bit per process that is known to have failed
+	known       uint64 // bit per process that is known to have started
 	keeps       int
 	decided     map[uint64]bool // points with an outcome
 	flows       map[stream]flow // keyed by context and rank at the other end
@@ -96,12 +96,12 @@ type local struct {
 // A flow is the progress of one stream at one process.
 type flow struct {
 	sent     uint64 // last number
-	kept     uint64 // oldest number in the backup table; sent+1 if none
+	kept     uint64 // oldest number in the backup table, or sent+1 if the table has none
 	received uint64 // last number
 }
 
-// locals contains the states of single processes of a scenario. A protocol is deterministic, so each
-// incident in each state is run once, however many states of the whole job contain it.
+// locals contains the states of single processes of a scenario. A protocol is deterministic, so each incident in
+// each state is run once, however many states of the whole job include that state.
 type locals struct {
 	scenario
 	ids    []view.Process
@@ -150,7 +150,7 @@ func (l *locals) restore(state uint32) *process {
 	p := l.fresh(l.states.all[state].at)
 	for _, before := range l.history(state) {
 		if err := l.let(p, before); err != nil {
-			panic(fmt.Sprintf("%v differs when it happens again: %v", p.id, err))
+			panic(fmt.Sprintf("%v behaves differently when its incidents are repeated: %v", p.id, err))
 		}
 	}
 	p.host.(*recorder).forget()
@@ -224,8 +224,7 @@ func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	return nil
 }
 
-// otherThan returns another process that the one in the given state knows, of another rank if there is
-// one.
+// otherThan returns another process in the view of the process in the given state, preferably of another rank.
 func (l *locals) otherThan(state uint32) view.Process {
 	s := l.states.all[state]
 	self, found := l.ids[s.at], view.Process{}
@@ -246,9 +245,9 @@ func (l *locals) history(state uint32) []incident {
 	return append(l.history(s.parent), s.by)
 }
 
-// let applies an incident to p, and then runs the calls of its program that only take what has already
-// arrived. Those calls affect only the program, and are not affected by what happens to the protocol
-// meanwhile. So their time makes no difference.
+// let applies an incident to p, and then runs the calls of its program that only take messages or outcomes that
+// have already arrived. These calls affect only the program, and later events of the protocol do not affect them.
+// So their time makes no difference.
 func (l *locals) let(p *process, in incident) error {
 	if err := l.meet(p, in); err != nil {
 		return err

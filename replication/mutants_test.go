@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/mutate"
 )
 
-var runMutants = flag.Bool("mutants", false, "build the protocol with each rule broken, and see that exploring finds it")
+var runMutants = flag.Bool("mutants", false, "build the protocol with each rule broken, and check that exploration finds the fault")
 
 // A mutant is the protocol with one rule broken, and a scenario that reveals it.
 type mutant struct {
@@ -31,7 +31,7 @@ var mutants = []mutant{
 		"f := in.control(frame.Ack, a.context, a.next-1, a.last)", "f := in.control(frame.Ack, a.context, a.next, a.last)", "stream"},
 	{"a duplicate is dropped", "inbox.go",
 		"if f.Seq == a.next {\n", "if f.Seq <= a.next {\n\t\ta.next = max(a.next-1, f.Seq)\n", "stream, a crash"},
-	{"a message that is too early is dropped", "inbox.go",
+	{"a message whose predecessors are missing is dropped", "inbox.go",
 		"if f.Seq > a.next || in.lacksLog {\n\t\treturn nil", "if f.Seq > a.next {\n\t\ta.next = f.Seq", "stream, frame lost"},
 	{"a new master sends its backup table", "protocol.go",
 		"\tp.outbox.flush()\n", "", "stream, a crash"},
@@ -80,7 +80,7 @@ var mutants = []mutant{
 		"\t\tp.agreement.answerSync(now)\n", "\t\t_ = now\n", "decisions, r=3, two crashes"},
 	{"a lost Stable frame is sent again", "takeover.go",
 		"\t\ta.emit(from, a.control(frame.Stable, det.Context, det.Index, nil))\n", "", "decisions, channel lost"},
-	{"an acknowledgement that may be lost is sent again", "takeover.go",
+	{"an acknowledgement that may have been lost is sent again", "takeover.go",
 		"\t}\n\ta.answerSync(q)\n", "\t}\n", "decisions, channel lost"},
 	{"a new replica requests the message log once all have it in their view", "join.go",
 		"if q != p.self && !j.greeted[q] {\n\t\t\t\treturn", "if q != p.self && !j.greeted[q] {\n\t\t\t\tcontinue", "stream, a join"},
@@ -92,7 +92,7 @@ var mutants = []mutant{
 		"\t\tp.inbox.acknowledgeAll(q)\n", "\t\t_ = q\n", "stream, a join"},
 	{"a new replica gets the pending determinants", "join.go",
 		"\t\tp.agreement.offerAll(q)\n", "\t\t_ = q\n", "decisions, n=1, a join, two crashes"},
-	{"the decider sends its message log after the held outcomes", "recall.go",
+	{"the decider sends its message log after the held outcomes", "logrequest.go",
 		"c.answered || !r.agreement.leads() {\n\t\treturn\n\t}\n\tif c.position == 0 && !r.agreement.decisions.reached(q.Replica) {",
 		"c.answered {\n\t\treturn\n\t}\n\tif false {", "decisions, n=1, a join, two crashes"},
 	{"another donor sends its message log from the beginning", "join.go",
@@ -112,9 +112,9 @@ var mutants = []mutant{
 		"since != 0 && a.asides.ready[q.Replica] != since", "since != 0", "decisions, n=1, aside"},
 	{"a replica set aside counts again only when it lacks nothing", "aside.go",
 		" || !a.decisions.reached(q.Replica)", "", "decisions, n=1, aside, frame lost"},
-	{"the master keeps what a replica set aside lacks", "aside.go",
+	{"the master keeps outcomes that a replica set aside lacks", "aside.go",
 		"\ta.decisions.mark(h)\n", "\ta.decisions.drop(h)\n", "decisions, n=1, aside twice, channel lost"},
-	{"the other replicas keep what a replica set aside lacks", "agreement.go",
+	{"the other replicas keep outcomes that a replica set aside lacks", "agreement.go",
 		"if !f.Sync {\n", "if true {\n", "decisions, n=1, r=3, aside, a crash, channel lost"},
 	{"a replica set aside reports to each master", "aside.go",
 		"now == a.asides.reported", "a.asides.reported.Since == now.Since", "decisions, n=1, r=3, aside, a crash"},
@@ -132,8 +132,8 @@ var mutants = []mutant{
 		" || v.Since[p.Rank] != term", "", "a decision, n=1, r=3, aside, a promotion"},
 }
 
-// TestMutantsApply checks that each mutant still applies: the code that it changes occurs exactly once,
-// and its scenario exists.
+// TestMutantsApply checks for each mutant that the code that it replaces occurs exactly once, and that its
+// scenario exists.
 func TestMutantsApply(t *testing.T) {
 	known := make(map[string]bool)
 	for _, sc := range scenarios {
@@ -149,9 +149,9 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutantsAreFound builds the protocol with each rule broken and explores it; TestEveryInterleaving
-// must fail. Where possible, the scenario of a rule reveals the mutant in the exhaustive part, because
-// random exploration may miss it. The test takes a minute or two and runs on demand.
+// TestMutantsAreFound builds the protocol with each rule broken, and checks that TestEveryInterleaving then fails.
+// Where possible, the scenario of a rule reveals the mutant in its exhaustive part, because random exploration may
+// miss it. The test takes a minute or two and runs on demand.
 func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		t.Skip("with -mutants")

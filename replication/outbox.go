@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// maxContexts bounds how many contexts the frames of one rank can make this process remember.
+// maxContexts bounds the number of contexts that frames of one rank can add to the state of this process.
 const maxContexts = 1 << 16
 
 // A stream is identified by its context and the rank at the other end.
@@ -22,8 +22,8 @@ type stream struct {
 // An outbox is the backup table, with the state of the destinations.
 type outbox struct {
 	*core
-	order    uint64 // number of messages kept so far, which orders them as in the program
-	retained int    // payload bytes in the table, plus one for each message
+	order    uint64 // number of messages kept so far; orders messages as in the program
+	retained int    // payload bytes in the table, plus one per message
 	streams  map[stream]*backlog
 	all      []*backlog  // the values of streams, in order of creation, so that output is deterministic
 	foreign  map[int]int // per rank: number of backlogs created by an Ack before a Send
@@ -42,10 +42,10 @@ type backlog struct {
 
 // A receiver is one replica of the destination of a stream.
 type receiver struct {
-	acked      uint64  // it has every message up to this one
-	claims     []claim // digests of messages that it has received and this process has not produced yet
-	differs    bool    // it has received something else than this process has produced; reported once
-	uncompared bool    // not all messages that it has received were compared
+	acked      uint64  // the receiver has every message up to this number
+	claims     []claim // digests of received messages that this process has not produced yet
+	differs    bool    // a received message differs from the one that this process has produced; reported once
+	uncompared bool    // not all received messages were compared
 }
 
 // A backup is one message of the table.
@@ -71,8 +71,8 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	return b
 }
 
-// acknowledged returns the backlog of a stream that an acknowledgement names. It bounds the number of
-// those that this process has not sent to.
+// acknowledged returns the backlog of a stream that an acknowledgement names. It bounds the number of streams on
+// which this process has not sent.
 func (o *outbox) acknowledged(context uint32, dest int) (*backlog, error) {
 	if o.streams[stream{context, dest}] == nil {
 		if o.foreign[dest] >= maxContexts {
@@ -196,8 +196,8 @@ func (o *outbox) resend(q view.Process) {
 	}
 }
 
-// admit prepares for q, which is new in the view. Messages to q's rank that this process has dropped, q
-// has to get from that rank's message log.
+// admit prepares for q, which is new in the view. From its rank's message log, q must get the messages that this
+// process has dropped.
 func (o *outbox) admit(q view.Process) {
 	for _, b := range o.all {
 		if b.dest != q.Rank {
@@ -208,8 +208,8 @@ func (o *outbox) admit(q view.Process) {
 	}
 }
 
-// skip makes seq+1 the number of the next message of b. The earlier messages have arrived wherever they
-// are needed, because the process that made the checkpoint had dropped them.
+// skip makes seq+1 the number of the next message of b. The earlier messages have arrived wherever they are
+// needed, because the creator of the checkpoint had dropped them.
 func (o *outbox) skip(b *backlog, seq uint64) {
 	o.forgetUpTo(b, math.MaxUint64)
 	b.seq = seq
@@ -223,7 +223,8 @@ func (b *backlog) forgotten() uint64 {
 	return b.seq
 }
 
-// kept returns message seq from the table, where the numbers have no gaps, or nil if it is not there.
+// kept returns message seq from the table, or nil if the table does not contain it. The numbers in the table have
+// no gaps.
 func (b *backlog) kept(seq uint64) *protection.Message {
 	queue := b.queue[b.head:]
 	if len(queue) == 0 || seq < queue[0].m.Seq || seq-queue[0].m.Seq >= uint64(len(queue)) {

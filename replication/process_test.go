@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A process is one replica in a schedule: a Protocol and, in place of the engine, a matcher that suffices
+// A process is one replica in a schedule. It consists of a Protocol and, in place of the engine, a simple matcher
 // for the scripted programs.
 type process struct {
 	*Protocol
@@ -17,12 +17,12 @@ type process struct {
 	script     []op
 	pc         int
 	seen       memory
-	log        []memory                     // values seen so far, after each step that returned something
+	log        []memory                     // hash of the values seen so far, after each step that returned a value
 	arrived    []protection.Message         // not matched yet, in order of arrival
 	last       map[stream]uint64            // number of the last message delivered
 	decided    map[uint64][]byte            // by index
 	tried      map[uint64]bool              // Decide has been called
-	gone       bool                         // crashed or finished: takes no further step
+	gone       bool                         // crashed or finished, so it takes no further step
 	lost       map[view.Process]lostChannel // channels to be reopened
 	messageLog []byte                       // message log of the rank, as records
 	cut        bool                         // can never join its rank
@@ -31,13 +31,13 @@ type process struct {
 
 // A host is the schedule that a process runs in.
 type host interface {
-	// carryOut does what p's protocol asks for.
+	// carryOut carries out the output of p's protocol.
 	carryOut(p *process, out protection.Output) error
 	// draw returns the number that p draws, which differs from replica to replica.
 	draw(p *process) uint64
-	// piece returns how many bytes of the message log p sends at once.
+	// piece returns the number of bytes of the message log that p sends at once.
 	piece(p *process) int
-	// ahead reports whether p draws the number of a later call at once too.
+	// ahead reports whether p also draws the number of a later call at once.
 	ahead() bool
 }
 
@@ -60,7 +60,7 @@ func (p *process) begin(v view.View) { p.Protocol = NewJoining(p.id, v, Secret{}
 
 func (p *process) notStarted() bool { return p.Protocol == nil }
 
-// takesPart reports whether p may still act.
+// takesPart reports whether p has started and is live in its view.
 func (p *process) takesPart() bool { return !p.notStarted() && p.active() }
 
 // knows reports whether q has started in p's view.
@@ -68,7 +68,7 @@ func (p *process) knows(q view.Process) bool {
 	return !p.notStarted() && p.v.State(q) != view.Vacant
 }
 
-// logComplete reports whether p knows all that its rank knows.
+// logComplete reports whether p has the complete history of its rank.
 func (p *process) logComplete() bool { return !p.notStarted() && !p.lacksLog }
 
 // A lostChannel is a channel whose loss its sender does not know yet.
@@ -114,7 +114,7 @@ func (p *process) step() error {
 	return nil
 }
 
-// see finishes a call that returned something to the program.
+// see finishes a call that returned values to the program.
 func (p *process) see(values ...uint64) {
 	p.pc++
 	p.seen = p.seen.with(values...)
@@ -143,8 +143,8 @@ func (p *process) decideAny(o op) error {
 	return nil
 }
 
-// decideDraw draws a number, different at every process. Sometimes it draws those of later calls as well,
-// so that several determinants are in transit.
+// decideDraw draws a number, different at every process. Sometimes it also draws the numbers of later calls, so
+// that several determinants are in transit.
 func (p *process) decideDraw(o op) error {
 	for _, later := range p.script[p.pc+1:] {
 		if later.kind == opDraw && p.mayDecide(later) && p.host.ahead() {
@@ -191,7 +191,7 @@ func (p *process) take(out protection.Output) error {
 // pieces returns the answers to new replicas that request the message log.
 func (p *process) pieces(out protection.Output) []protection.Envelope {
 	var answers []protection.Envelope
-	for _, r := range out.Recalls {
+	for _, r := range out.LogRequests {
 		if !p.reads(r) {
 			answers = append(answers, protection.Envelope{To: r.To, Frame: protection.MessageLogFrame(p.id.Rank, r.Position, nil, false)})
 			continue

@@ -8,8 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// The contexts of the test programs: receives in named state their source; those in wild match any
-// message.
+// The contexts of the test programs. Receives in named name their source; receives in wild match any message.
 const (
 	named uint32 = iota
 	wild
@@ -33,7 +32,7 @@ const (
 	opCheckpoint
 )
 
-// shows reports whether a call returns something to the program.
+// shows reports whether a call returns a value to the program.
 func (o op) shows() bool { return o.kind != opSend && o.kind != opCheckpoint }
 
 // point returns the point of a call. The test programs number all their points consecutively, regardless
@@ -48,8 +47,8 @@ func (o op) point() protection.Point {
 // points reports whether a call has a point.
 func (o op) points() bool { return o.kind == opRecvAny || o.kind == opDraw }
 
-// scripts returns a program for each of n ranks. Together they cannot deadlock: they are generated as one
-// sequence in which every receive follows enough sends to be satisfied.
+// scripts returns a program for each of n ranks. The programs cannot deadlock, because they are generated as one
+// sequence in which every receive follows a matching send.
 func scripts(rng *rand.Rand, n, length int) [][]op {
 	all := make([][]op, n)
 	points := make([]uint64, n)
@@ -89,8 +88,8 @@ func scripts(rng *rand.Rand, n, length int) [][]op {
 	return all
 }
 
-// A memory is a hash of what a program has seen so far. Every payload contains it, so differences between
-// replicas show up in their messages.
+// A memory is a hash of the values that a program has seen so far. Every payload contains it, so differences
+// between replicas appear in their messages.
 type memory uint64
 
 func (m memory) with(values ...uint64) memory {

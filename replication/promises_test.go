@@ -38,11 +38,11 @@ func TestR2DuplicatesAndGapsAreDropped(t *testing.T) {
 		want    []uint64
 	}{
 		{"first", 0, 1, []uint64{1}},
-		{"same again", 0, 1, nil},
+		{"duplicate", 0, 1, nil},
 		{"next", 0, 2, []uint64{2}},
-		{"too early", 0, 4, nil},
+		{"predecessors are missing", 0, 4, nil},
 		{"new master sends from the start", 1, 1, nil},
-		{"and continues", 1, 3, []uint64{3}},
+		{"new master continues", 1, 3, []uint64{3}},
 		{"resent after the gap", 0, 4, []uint64{4}},
 	}
 	for _, s := range steps {
@@ -65,7 +65,7 @@ func TestR2DuplicateIsAcknowledgedAgain(t *testing.T) {
 		}
 	}
 	if out := p.Tick(); len(out.Send) != 0 {
-		t.Errorf("acknowledged without cause: %+v", out.Send)
+		t.Errorf("acknowledged without an arrival: %+v", out.Send)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
 	tests := []struct {
 		name    string
 		size    int
-		arrival int // the one that is answered
+		arrival int // number of the arrival that is acknowledged
 	}{
 		{"by number", 0, ackMessages},
 		{"by bytes", ackBytes / 4, 4},
@@ -178,7 +178,7 @@ func TestR5FinishedProcess(t *testing.T) {
 	p := New(view.Process{Rank: 0}, v, Secret{})
 	out, err := p.Receive(view.Process{Rank: 1}, data(1, 1, nil))
 	if got := numbers(out); err != nil || !slices.Equal(got, []uint64{1}) {
-		t.Errorf("its last message: delivered %v, %v", got, err)
+		t.Errorf("the last message of the finished process: delivered %v, %v", got, err)
 	}
 	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].To != (view.Process{Rank: 1, Replica: 1}) {
 		t.Errorf("acknowledged to %+v, want 1.1 only", out.Send)
@@ -211,26 +211,26 @@ func TestReceiveRefuses(t *testing.T) {
 		{"from itself", view.Process{}, view.Process{}, data(0, 1, nil)},
 		{"from an unknown process", view.Process{}, view.Process{Rank: 7}, data(7, 1, nil)},
 		{"from a negative rank", view.Process{}, view.Process{Rank: -1}, data(1<<32-1, 1, nil)},
-		{"other rank in the header", view.Process{}, view.Process{Rank: 1}, data(0, 1, nil)},
+		{"wrong rank in the header", view.Process{}, view.Process{Rank: 1}, data(0, 1, nil)},
 		{"data without a number", view.Process{}, view.Process{Rank: 1}, data(1, 0, nil)},
 		{"data within the rank", view.Process{}, view.Process{Replica: 1}, data(0, 1, nil)},
 		{"ack within the rank", view.Process{}, view.Process{Replica: 1}, control(frame.Ack, 0, 1, "")},
-		{"ack of nothing", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 0, "")},
-		{"ack with half a digest", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 2, string(make([]byte, keySize+12)))},
+		{"ack of message 0", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 0, "")},
+		{"ack with a truncated digest", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 2, string(make([]byte, keySize+12)))},
 		{"ack with a key alone", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 2, string(make([]byte, keySize)))},
 		{"ack with too many digests", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 99, string(make([]byte, keySize+8*(ackMessages+1))))},
-		{"ack with digests of no messages", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 1, string(make([]byte, keySize+16)))},
+		{"ack with more digests than messages", view.Process{}, view.Process{Rank: 1}, control(frame.Ack, 1, 1, string(make([]byte, keySize+16)))},
 		{"determinant of another rank", view.Process{}, view.Process{Rank: 1}, control(frame.Determinant, 1, 1, "")},
 		{"unknown kind", view.Process{}, view.Process{Replica: 1}, control(200, 0, 1, "")},
 		{"determinant too long", view.Process{Replica: 1}, view.Process{}, control(frame.Determinant, 0, 7, big)},
 		{"conflicting outcome", view.Process{Replica: 1}, view.Process{}, control(frame.Determinant, 0, 1, "b")},
-		{"stable but unknown", view.Process{Replica: 1}, view.Process{}, control(frame.Stable, 0, 9, "")},
+		{"stable for an unknown point", view.Process{Replica: 1}, view.Process{}, control(frame.Stable, 0, 9, "")},
 		{"ack of a point that was not proposed", view.Process{}, view.Process{Replica: 1}, control(frame.DeterminantAck, 0, 9, "")},
 		{"sync without a term", view.Process{Replica: 1}, view.Process{Replica: 2}, control(frame.Sync, 0, 0, "")},
-		{"reply in no term", view.Process{}, view.Process{Replica: 2}, control(frame.SyncReply, 0, 0, "")},
-		{"reply cut off", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict[:9])},
-		{"reply with another outcome", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict)},
-		{"reply with what was not proposed", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, unknown)},
+		{"reply without a term", view.Process{}, view.Process{Replica: 2}, control(frame.SyncReply, 0, 0, "")},
+		{"truncated reply", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict[:9])},
+		{"reply with a conflicting outcome", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, conflict)},
+		{"reply with a point that was not proposed", view.Process{}, view.Process{Replica: 1}, control(frame.SyncReply, 0, firstTerm, unknown)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -249,18 +249,18 @@ func TestReceiveRefuses(t *testing.T) {
 	}
 }
 
-// TestR4MessagesOfAnOldMasterAreIgnored: frames of a process that is not master (any more) and does not know it
-// change nothing and are no protocol violation.
+// TestR4MessagesOfAnOldMasterAreIgnored checks that frames of a former master that does not know of its successor
+// change nothing and are not a protocol violation.
 func TestR4MessagesOfAnOldMasterAreIgnored(t *testing.T) {
 	tests := []struct {
 		name string
 		f    frame.Frame
 	}{
 		{"a conflicting outcome", control(frame.Determinant, 0, 1, "b")},
-		{"another outcome", control(frame.Determinant, 0, 7, "")},
+		{"a new outcome", control(frame.Determinant, 0, 7, "")},
 		{"stable for a known outcome", control(frame.Stable, 0, 1, "")},
 		{"stable for an unknown outcome", control(frame.Stable, 0, 9, "")},
-		{"an answer to nothing", control(frame.SyncReply, 0, 1, "")},
+		{"an answer without a question", control(frame.SyncReply, 0, 1, "")},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -307,9 +307,9 @@ func TestR4MasterStepsDownBeforeItAnswersTheNext(t *testing.T) {
 	}
 }
 
-// TestR4NewMasterFirstStabilizesHeldOutcomes: of two receives that match any message, the second
-// could otherwise get the message that the first one's outcome has assigned. The program has not seen
-// that outcome yet.
+// TestR4NewMasterFirstStabilizesHeldOutcomes checks that a new master makes held outcomes stable before it
+// decides. Otherwise, of two receives that match any message, the second could get the message that the held
+// outcome assigns to the first.
 func TestR4NewMasterFirstStabilizesHeldOutcomes(t *testing.T) {
 	p := New(view.Process{Replica: 1}, view.New(1, 3), Secret{})
 	if _, err := p.Receive(view.Process{}, frame.Frame{Header: frame.Header{Kind: frame.Determinant, Seq: 1}, Payload: []byte("a")}); err != nil {

@@ -11,14 +11,14 @@ import (
 // A Protocol is the replication protocol of one process. It implements protection.Protocol.
 type Protocol struct {
 	*core
-	outbox    *outbox    // the backup table
-	inbox     *inbox     // messages received
-	audit     *audit     // differences between messages produced and received
-	agreement *agreement // outcomes of nondeterministic calls, and the master that decides them
-	recalls   *recalls   // requests of new replicas for the message log
-	joining   *joining   // nil: this process has caught up with its rank
-	joined    bool       // it was once new in its rank
-	resumed   bool       // it has resumed from a checkpoint
+	outbox      *outbox      // the backup table
+	inbox       *inbox       // messages received
+	audit       *audit       // differences between messages produced and received
+	agreement   *agreement   // outcomes of nondeterministic calls, and the master that decides them
+	logRequests *logRequests // requests of new replicas for the message log
+	joining     *joining     // nil once this process has caught up with its rank
+	joined      bool         // this process was once new in its rank
+	resumed     bool         // this process has resumed from a checkpoint
 }
 
 var _ protection.Protocol = (*Protocol)(nil)
@@ -36,7 +36,7 @@ func New(self view.Process, v view.View, secret Secret) *Protocol {
 	out, agree := newOutbox(c), newAgreement(c)
 	return &Protocol{
 		core: c, outbox: out, inbox: newInbox(c, secret), audit: newAudit(c, out),
-		agreement: agree, recalls: newRecalls(c, agree),
+		agreement: agree, logRequests: newLogRequests(c, agree),
 	}
 }
 
@@ -64,8 +64,8 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 	return p.out
 }
 
-// Receive implements protection.Protocol. Frames of failed processes are ignored without an error, since
-// their sender may not know yet (R5).
+// Receive implements protection.Protocol. Frames of failed processes are ignored without an error, because a
+// sender may not know yet that it has failed (R5).
 func (p *Protocol) Receive(from view.Process, f frame.Frame) (protection.Output, error) {
 	p.reset()
 	if err := p.receive(from, f); err != nil {
@@ -86,12 +86,12 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 		return nil
 	}
 	sameRank := from.Rank == p.self.Rank
-	ofMessages := f.Kind == frame.Data || f.Kind == frame.Ack // hence only between ranks
+	ofMessages := f.Kind == frame.Data || f.Kind == frame.Ack // allowed between different ranks only
 	if f.Kind != frame.Greet && sameRank == ofMessages {
 		return fmt.Errorf("kind is not allowed from rank %d to rank %d", from.Rank, p.self.Rank)
 	}
-	// The last frames of a finished process may still be in transit. Its messages, acknowledgements and
-	// disputes count. Other frames concerned itself, and it needs nothing any more.
+	// The last frames of a finished process may still be in transit. Its messages, acknowledgements and disputes
+	// count. Its other frames are irrelevant, because it needs nothing any more.
 	if state == view.Finished && f.Kind != frame.Data && f.Kind != frame.Ack && f.Kind != frame.Dispute {
 		return nil
 	}
@@ -103,13 +103,13 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	case frame.Determinant:
 		return p.agreement.receiveDeterminant(from, f)
 	case frame.DeterminantAck:
-		return p.answerRecallsAfter(p.agreement.receiveDeterminantAck(from, f))
+		return p.answerLogRequestsAfter(p.agreement.receiveDeterminantAck(from, f))
 	case frame.Stable:
 		return p.agreement.receiveStable(from, f)
 	case frame.Sync:
 		return p.agreement.receiveSync(from, f)
 	case frame.SyncReply:
-		return p.answerRecallsAfter(p.agreement.receiveSyncReply(from, f))
+		return p.answerLogRequestsAfter(p.agreement.receiveSyncReply(from, f))
 	case frame.Dispute:
 		return p.audit.receiveDispute(from, f)
 	case frame.Ready:
@@ -119,8 +119,8 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	case frame.Greet:
 		p.receiveGreet(from, f)
 		return nil
-	case frame.Recall:
-		p.recalls.receive(from, f.Seq)
+	case frame.LogRequest:
+		p.logRequests.receive(from, f.Seq)
 		return nil
 	case frame.MessageLog:
 		return p.receiveLog(from, f)
@@ -128,8 +128,8 @@ func (p *Protocol) receive(from view.Process, f frame.Frame) error {
 	return fmt.Errorf("unknown kind")
 }
 
-// receiveAck compares what from has received with what this process has produced. It records that from
-// has the messages of a stream up to f.Seq, which this process may not have produced yet.
+// receiveAck compares the messages that from has received with those that this process has produced. It records
+// that from has the messages of a stream up to f.Seq, even if this process has not produced them yet.
 func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("acknowledgement without a message number")
@@ -149,11 +149,11 @@ func (p *Protocol) receiveAck(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// answerRecallsAfter answers requests for the message log that may have waited for the frame just
-// processed, unless that gave an error.
-func (p *Protocol) answerRecallsAfter(err error) error {
+// answerLogRequestsAfter answers the requests for the message log that may have waited for the frame just
+// processed, unless processing the frame returned the error err.
+func (p *Protocol) answerLogRequestsAfter(err error) error {
 	if err == nil {
-		p.recalls.answerAll()
+		p.logRequests.answerAll()
 	}
 	return err
 }
@@ -186,13 +186,12 @@ func (p *Protocol) View(v view.View) protection.Output {
 	if now, ok := v.Master(p.self.Rank); ok && p.term() != before {
 		p.agreement.answerSync(now)
 	}
-	p.recalls.answerAll()
+	p.logRequests.answerAll()
 	p.agreement.report()
 	return p.out
 }
 
-// Reopened implements protection.Protocol: it sends q again everything that q may need and has not
-// acknowledged.
+// Reopened implements protection.Protocol. It resends to q everything that q may need and has not acknowledged.
 func (p *Protocol) Reopened(q view.Process) protection.Output {
 	p.reset()
 	if !p.active() || !p.v.Live(q) || q == p.self {
@@ -223,8 +222,8 @@ func (p *Protocol) Tick() protection.Output {
 	return p.out
 }
 
-// promote starts the takeover when a term of this process begins: it sends the contents of the backup
-// table and asks the other replicas which outcomes they hold.
+// promote starts the takeover when a term of this process begins: it sends the contents of the backup table and
+// asks the other replicas for the outcomes that they hold.
 func (p *Protocol) promote() (begun bool) {
 	if begun = p.agreement.changeTerm(); begun {
 		p.outbox.flush()
@@ -240,10 +239,9 @@ func (p *Protocol) Decider() bool { return p.agreement.decider() }
 // Waiting implements protection.Protocol.
 func (p *Protocol) Waiting() bool { return p.agreement.leads() && p.agreement.decisions.unstable > 0 }
 
-// Decide implements protection.Protocol. A point that already has an outcome keeps it, and Decided shows
-// that outcome if it has not yet been shown. The outcome has at most maxOutcome bytes and belongs to the
-// protocol from now on. A process that is not the decider has to wait for Decided; its call has no
-// effect.
+// Decide implements protection.Protocol. A point that already has an outcome keeps it, and Decided shows that
+// outcome if it has not yet been shown. The outcome has at most maxOutcome bytes and belongs to the protocol from
+// now on. A process that is not the decider must wait for Decided; its call of Decide has no effect.
 func (p *Protocol) Decide(d protection.Determinant) protection.Output {
 	p.reset()
 	if p.Decider() && p.active() && !p.agreement.decisions.has(d.Point) {
@@ -252,8 +250,8 @@ func (p *Protocol) Decide(d protection.Determinant) protection.Output {
 	return p.out
 }
 
-// Retained implements protection.Protocol: the payload bytes in the backup table, the bytes of outcomes
-// that are not known to be stable, and one for each entry.
+// Retained implements protection.Protocol. It counts the payload bytes in the backup table, the bytes of outcomes
+// that are not known to be stable, and one byte per entry.
 func (p *Protocol) Retained() int {
 	if !p.active() {
 		return 0

@@ -2,8 +2,7 @@
 
 package replication
 
-// The race detector makes a schedule six times as slow, and has little to find in a core without
-// goroutines.
+// With the race detector a schedule takes six times as long, and a core without goroutines has few races to find.
 const (
 	defaultSchedules = 5000
 	defaultStates    = 3000

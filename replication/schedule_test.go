@@ -16,7 +16,7 @@ import (
 
 var (
 	schedules = flag.Int("schedules", defaultSchedules, "random schedules to run")
-	seed      = flag.Uint64("seed", 0, "the one schedule to run, with its trace; of TestEveryInterleaving, where its ways at random begin (0: many)")
+	seed      = flag.Uint64("seed", 0, "seed of a single schedule to run, with its trace, or of the random paths of TestEveryInterleaving; 0 runs many")
 )
 
 // TestRandomSchedules checks R1 to R5 in whole jobs: random programs, interleavings, crashes, false
@@ -69,7 +69,7 @@ func runSchedule(seed uint64, trace func(string, ...any)) error {
 	return fmt.Errorf("R2: the job has not finished after %d events: %s", most, j.state())
 }
 
-// event makes one random event happen.
+// event carries out one random event.
 func (j *job) event() error {
 	p := j.procs[j.rng.IntN(len(j.procs))]
 	switch x := j.rng.IntN(100); {
@@ -151,7 +151,7 @@ func (j *job) stepSome() error {
 	return j.deliverSome()
 }
 
-// learn makes a view that records crashed processes, or passes p a newer view, possibly skipping some.
+// learn makes a view that records crashed processes, or passes p a newer view, possibly skipping views.
 func (j *job) learn(p *process) error {
 	if len(j.silent) > 0 && j.rng.IntN(2) == 0 {
 		j.changeState(j.silent[0], view.Failed)
@@ -192,9 +192,9 @@ func (j *job) injectFault(p *process) {
 	}
 }
 
-// quiet reports whether the job has ended, and checks the final state. Every live process has run its
-// whole program (R2) and keeps nothing (R3). All replicas of a rank have seen the same (R1). This
-// includes those that crashed or were failed, up to that point, because their output has been printed.
+// quiet reports whether the job has ended, and checks the final state. Every live process has run its whole
+// program (R2) and keeps nothing (R3). All replicas of a rank have seen the same values (R1). This includes
+// replicas that crashed or that the view failed, up to that point, because their output has been printed.
 func (j *job) quiet() (bool, error) {
 	for i, p := range j.procs {
 		if p.notStarted() && !p.gone && j.current().Live(p.id) {
@@ -225,7 +225,7 @@ func (j *job) state() string {
 	s := fmt.Sprintf("n=%d r=%d epoch %d", j.n, j.r, j.current().Epoch)
 	for i, p := range j.procs {
 		if p.notStarted() {
-			s += fmt.Sprintf("\n%v: has not begun, %v", p.id, j.current().State(p.id))
+			s += fmt.Sprintf("\n%v: has not started, %v", p.id, j.current().State(p.id))
 			continue
 		}
 		s += fmt.Sprintf("\n%v: gone %v, %v, epoch %d, at %d of %d, retains %d, decider %v",

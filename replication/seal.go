@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A seal holds the digests of the messages of one stream that have arrived since the last
-// acknowledgement, and their key.
+// A seal contains a key, and the digests under that key of the messages of one stream that have arrived since the
+// last acknowledgement.
 type seal struct {
 	key     key
 	hash    hash
@@ -22,7 +22,7 @@ func (s *seal) add(m *protection.Message) {
 }
 
 // encode returns the payload of an acknowledgement: the key and the digests of the last messages that it
-// acknowledges, little-endian. It reveals the key, so the seal must not be used afterwards.
+// acknowledges, little-endian. The payload reveals the key, so the seal must not be used afterwards.
 func (s *seal) encode() []byte {
 	b := make([]byte, 0, keySize+8*s.count)
 	b = append(b, s.key[:]...)
@@ -32,15 +32,15 @@ func (s *seal) encode() []byte {
 	return b
 }
 
-// A claim is a receiver's statement of what it has received: the digests of consecutive messages.
+// A claim is a receiver's statement about consecutive messages that it has received: their digests.
 type claim struct {
 	first  uint64 // number of the first message
 	key    key
 	digest []byte // encoded
 }
 
-// decodeClaim decodes the payload, which may be empty, of an acknowledgement of messages up to seq. The
-// claim shares its memory.
+// decodeClaim decodes the payload, which may be empty, of an acknowledgement of messages up to seq. The claim
+// shares memory with b.
 func decodeClaim(seq uint64, b []byte) (claim, error) {
 	if len(b) == 0 {
 		return claim{first: seq + 1}, nil

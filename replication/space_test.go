@@ -13,20 +13,20 @@ type space struct {
 	*jobStates
 	met    hashSet
 	parent []uint32 // per state, in order of discovery
-	by     []uint16 // the event of the parent that led to it
+	by     []uint16 // the event of the parent that led to the state
 	level  []uint32 // consecutive states to continue from
-	first  uint32   // number of the first of them
+	first  uint32   // number of the first state in level
 	report report
 }
 
 // A report states how far a space has been explored.
 type report struct {
 	states, events int // different states; transitions between them
-	ends           int // states in which nothing more has to happen
+	ends           int // states in which no event must happen
 	locals         int // states of single processes
 	depth          int // every sequence of this many events has been explored
 	complete       bool
-	dives, drops   int   // random paths from there to an end; events on them
+	dives, drops   int   // random paths from that depth to an end; events on these paths
 	broken         error // a broken promise
 	trace          []string
 }
@@ -36,11 +36,11 @@ func (r report) String() string {
 	if r.complete {
 		return s + fmt.Sprintf("complete: %d events deep", r.depth)
 	}
-	return s + fmt.Sprintf("every order of the first %d events, and %d ways on to an end in %d", r.depth, r.dives, r.drops)
+	return s + fmt.Sprintf("every order of the first %d events, then %d random paths to an end with %d events", r.depth, r.dives, r.drops)
 }
 
-// explore explores every order of events of a scenario, until there are no new states, or a depth is
-// complete and most states have been found. From there it continues at random.
+// explore explores every order of events of a scenario, until there are no new states, or a depth is complete and
+// most states have been found. From that depth it continues on random paths.
 func explore(sc scenario, most int, seed uint64) report {
 	s := &space{jobStates: newJobStates(sc)}
 	start := s.start()
@@ -57,7 +57,7 @@ func explore(sc scenario, most int, seed uint64) report {
 	}
 	s.report.complete = len(s.level) == 0 && s.report.broken == nil
 	if s.report.complete {
-		s.report.depth-- // the last step found nothing new
+		s.report.depth-- // the last step found no new state
 	}
 	s.report.states = len(s.parent)
 	if len(s.level) > 0 && s.report.broken == nil {
@@ -73,22 +73,22 @@ const statesPerWalk = 400
 // longest is more than the number of events on a path to an end.
 const longest = 1000
 
-// walkRandomly continues from random states of the last level, to an end each time.
+// walkRandomly follows random paths from states of the last level to an end.
 func (s *space) walkRandomly(seed uint64, ways int) {
 	rng, width := rand.New(rand.NewPCG(seed, 0)), s.width()
 	for range ways {
 		at := rng.IntN(len(s.level) / width)
 		st := slices.Clone(state(s.level[at*width : (at+1)*width]))
-		var told []string
+		var trace []string
 		for end := false; !end && s.report.broken == nil; {
 			var ev string
 			st, ev, end = s.drop(rng, st)
-			if told = append(told, ev); len(told) > longest {
-				s.report.broken = errors.New("it comes to no end")
+			if trace = append(trace, ev); len(trace) > longest {
+				s.report.broken = errors.New("the job does not end")
 			}
 		}
 		if s.report.broken != nil {
-			s.report.trace = append(append(s.trace(s.first+uint32(at)), fmt.Sprintf("at random, -seed %d:", seed)), told...)
+			s.report.trace = append(append(s.trace(s.first+uint32(at)), fmt.Sprintf("at random, -seed %d:", seed)), trace...)
 			return
 		}
 		s.report.dives++
@@ -172,26 +172,26 @@ func (s *space) trace(number uint32) []string {
 	for ; number != 0; number = s.parent[number] {
 		ways = append(ways, s.by[number])
 	}
-	var told []string
+	var trace []string
 	st := s.start()
 	for i := len(ways) - 1; i >= 0; i-- {
 		ev := s.eventsOf(st)[ways[i]]
-		told = append(told, s.describe(ev))
+		trace = append(trace, s.describe(ev))
 		after, err := s.apply(st, ev)
 		if err != nil {
-			return append(told, err.Error())
+			return append(trace, err.Error())
 		}
 		st = append(state(nil), after...)
 	}
-	return told
+	return trace
 }
 
 func (r report) failure() string {
 	return fmt.Sprintf("%v\nafter %d events:\n\t%s", r.broken, len(r.trace), strings.Join(r.trace, "\n\t"))
 }
 
-// A hashSet is a set of 64-bit hashes. Among ten million states, two share a hash with a probability of 3
-// in a million; one of them would then be skipped.
+// A hashSet is a set of 64-bit hashes. Among ten million states, two states share a hash with a probability of 3
+// in a million. The exploration would then skip one of them.
 type hashSet struct {
 	slots []uint64
 	count int

@@ -6,12 +6,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// When a replica has finalized, its Sums are compared by the component that makes the views: the number
-// of messages in each stream, with their tags and lengths. Payloads are compared as they arrive at
-// receivers (compare.go). Messages to itself reach no other process, so the sum includes their payloads.
+// When a replica has finalized, the component that makes the views compares its Sums: the number of messages in
+// each stream, with their tags and lengths. Payloads are compared as they arrive at receivers (compare.go).
+// Messages of a process to itself reach no other process, so their sum includes the payloads.
 
-// open hashes messages of a process to itself. Their digests need no secret, because a process gains
-// nothing by deceiving itself.
+// open hashes messages of a process to itself. Their digests need no secret, because a process gains nothing by a
+// false message to itself.
 var open = sync.OnceValue(func() *hash {
 	h := newHash(key{})
 	return &h

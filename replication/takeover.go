@@ -8,22 +8,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A takeover is the progress of this process from replica to master. It happens once in each term. The
-// term of a master is the epoch in which the view began to name it. So a process that lost its mastership
-// and gets it back has a new term, even if it has missed the views in between.
+// A takeover is the progress of this process from replica to master. It happens once in each term. The term of a
+// master is the epoch in which the view first named it. So a process that becomes master again has a new term,
+// even if it has missed the views in between.
 //
 //	replica --- view ---> syncing --- all answered ---> settling --- all is stable ---> decider
 //	   ^                     |                             |                               |
-//	   +--- view, which names another ---------------------+-------------------------------+
+//	   +--- view that names another master ----------------+-------------------------------+
 //
-// The program sees predecessors' decisions only when they are stable. Until then nothing else is decided,
-// because two outcomes could depend on each other, such as those of two receives that match any message.
+// The program sees predecessors' decisions only when they are stable. Until then the process decides nothing else,
+// because two outcomes can depend on each other, such as the outcomes of two receives that match any message.
 type takeover struct {
-	term     uint64   // 0: the view names another master
+	term     uint64   // zero if the view names another master
 	syncing  bool     // a replica has not answered yet
 	settling bool     // a predecessor's outcome is not stable yet
-	awaited  []bool   // per replica: its SyncReply of this term has not arrived
-	asked    []uint64 // when this process is a replica, per replica: the last term in which it asked
+	awaited  []bool   // per replica: whether its SyncReply of this term is missing
+	asked    []uint64 // per replica: the last term in which it asked this process
 }
 
 // grow makes room for the given number of replicas.
@@ -52,7 +52,7 @@ func (a *agreement) changeTerm() (begun bool) {
 	return true
 }
 
-// ask asks the other replicas, when a term begins, which outcomes they hold.
+// ask asks the other replicas, when a term begins, for the outcomes that they hold.
 func (a *agreement) ask() {
 	for _, q := range a.others {
 		a.takeover.awaited[q.Replica] = true
@@ -60,8 +60,8 @@ func (a *agreement) ask() {
 	}
 }
 
-// advance takes the possible steps of the takeover. It makes outcomes stable that waited only for
-// processes that are no longer live.
+// advance takes the possible steps of the takeover. It also makes outcomes stable that waited only for processes
+// that are no longer live.
 func (a *agreement) advance() {
 	t := &a.takeover
 	if !a.isMaster() {
@@ -106,9 +106,9 @@ func (a *agreement) receiveSync(from view.Process, f frame.Frame) error {
 	return nil
 }
 
-// answerSync tells q which outcomes are held here, if q is the master and has asked in this term. An
-// answer promises that this process accepts no other master's determinants, and makes none itself, before
-// the next term. So it must not be sent before this process's own view names q.
+// answerSync sends q the outcomes that this process holds, if q is the master and has asked in this term. With its
+// answer, this process promises not to accept determinants of another master, and not to make determinants itself,
+// before the next term. So it must not answer before its own view names q.
 func (a *agreement) answerSync(q view.Process) {
 	asked := a.takeover.asked[q.Replica]
 	if q != a.self && a.v.IsMaster(q) && asked == a.term() {
@@ -116,10 +116,10 @@ func (a *agreement) answerSync(q view.Process) {
 	}
 }
 
-// receiveSyncReply merges the outcomes that a replica holds. For an outcome that is held here too, the
-// replica need not get it again. If an outcome is stable, the replica may drop it. Other outcomes are
-// new, and can arrive only in a takeover. An answer of an earlier term is ignored, since there may have
-// been another master in between.
+// receiveSyncReply merges the outcomes that a replica holds. An outcome that this process also holds need not be
+// proposed to the replica again. A stable outcome may be dropped by the replica. Any other outcome is new, and can
+// arrive only in a takeover. An answer of an earlier term is ignored, because another process may have been master
+// in between.
 func (a *agreement) receiveSyncReply(from view.Process, f frame.Frame) error {
 	t, d := &a.takeover, &a.decisions
 	if f.Seq == 0 {
@@ -162,9 +162,9 @@ func (a *agreement) merge(from view.Process, det protection.Determinant) {
 	h.has[from.Replica] = true
 }
 
-// reconcile repairs losses of the channel to a replica of this rank. A master asks again, even if it
-// knows all: the answer shows which Stable frames the replica missed. A replica reports again to the
-// master what it holds, which includes all that it can have acknowledged and that still matters.
+// reconcile repairs losses of the channel to a replica of this rank. A master asks again, even if it lacks no
+// outcome, because the answer shows which Stable frames the replica has missed. A replica reports its held
+// outcomes to the master again. They include every outcome that it can have acknowledged and that is not stable.
 func (a *agreement) reconcile(q view.Process) {
 	if a.isMaster() {
 		a.emit(q, a.control(frame.Sync, 0, a.takeover.term, nil))

@@ -35,7 +35,7 @@ func TestTranscripts(t *testing.T) {
 					t.Fatal(err)
 				}
 			} else if got != string(want) {
-				t.Errorf("got:\n%s\nrewrite with -update and read the diff", got)
+				t.Errorf("got:\n%s\nto rewrite the transcript, run with -update and check the diff", got)
 			}
 		})
 	}
@@ -73,8 +73,8 @@ type transcript struct {
 //	decide P INDEX TEXT   P's engine decides
 //	deliver P Q           all frames from P to Q arrive
 //	lose P Q              all frames from P to Q are lost
-//	fail P | finish P     in the view; no process knows yet
-//	join RANK             another replica, in the view; no process knows yet
+//	fail P | finish P     in the view; no process has the view yet
+//	join RANK             another replica, in the view; no process has the view yet
 //	begin P               P, which has joined, starts with the view
 //	view P...             P gets the view
 //	reopen P Q            P's channel to Q was lost and reopened
@@ -119,7 +119,7 @@ func (s *transcript) command(f []string) {
 	}
 }
 
-// each carries out a command that may be given for several processes at once.
+// each carries out a command that takes several processes.
 func (s *transcript) each(command string, p view.Process) {
 	q := s.procs[p]
 	switch command {
@@ -196,7 +196,7 @@ var kindNames = map[frame.Kind]string{
 	frame.Data: "data", frame.Ack: "ack", frame.Determinant: "determinant",
 	frame.DeterminantAck: "determinant-ack", frame.Stable: "stable",
 	frame.Sync: "sync", frame.SyncReply: "sync-reply", frame.Dispute: "dispute",
-	frame.Greet: "greet", frame.Recall: "recall", frame.MessageLog: "past",
+	frame.Greet: "greet", frame.LogRequest: "log-request", frame.MessageLog: "log",
 }
 
 func number(s string) int {

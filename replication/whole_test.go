@@ -16,7 +16,7 @@ type scenario struct {
 	scripts [][]op // by rank
 	allowed faults
 	side    []view.Process // side of a partition
-	piece   int            // bytes of a message log that are sent at once; 0: all
+	piece   int            // bytes of a message log that are sent at once; zero means all
 	exits   bool           // processes that are done may end before the others
 	loses   bool           // the last counting replica of a rank may crash, which ends the job
 }
@@ -33,16 +33,16 @@ type faults struct {
 // the contents of the channels, the views so far, and the faults.
 type jobStates struct {
 	*locals
-	queues    register[string, queue]
-	histories register[string, []uint32] // sequences of views
-	faults    register[faults, faults]
-	seen      register[string, [][]memory] // per rank: what its program has seen
-	words     register[string, []word]     // statements without effect so far
-	noted     map[note]uint32
+	queues     register[string, queue]
+	histories  register[string, []uint32] // sequences of views
+	faults     register[faults, faults]
+	seen       register[string, [][]memory]  // per rank: what its program has seen
+	statements register[string, []statement] // statements that have not taken effect
+	noted      map[note]uint32
 }
 
-// A word is the statement that process of may count again.
-type word struct {
+// A statement says that process of may count again.
+type statement struct {
 	of int
 	protection.UpToDate
 }
@@ -78,7 +78,7 @@ func (w *jobStates) start() state {
 	st[atHistory] = w.history([]uint32{w.viewNumber(view.New(w.n, w.r))})
 	st[atFaults] = w.faultsNumber(w.allowed)
 	st[atSeen] = w.observations(make([][]memory, w.n))
-	st[atWords] = w.word(nil)
+	st[atWords] = w.statement(nil)
 	copy(st[atProcesses:], w.begin())
 	return st
 }
@@ -95,7 +95,7 @@ func (st state) hash() uint64 {
 
 func (w *jobStates) local(st state, i int) *local { return w.states.all[st[atProcesses+i]] }
 
-// way returns the index in a state of the queue from i to j.
+// way returns the index, in a state, of the queue from i to j.
 func (w *jobStates) way(i, j int) int { return atProcesses + len(w.ids) + i*len(w.ids) + j }
 
 func (w *jobStates) waiting(st state, i, j int) queue { return w.queues.all[st[w.way(i, j)]] }
@@ -113,7 +113,7 @@ func (w *jobStates) queue(frames []uint32) uint32 {
 		return queue{frames: slices.Clone(frames), with: make(map[uint32]uint32)}
 	})
 	if len(frames) > 0 {
-		rest := w.queue(frames[1:]) // may move the register
+		rest := w.queue(frames[1:]) // may reallocate the register
 		w.queues.all[n].rest = rest
 	}
 	return n
@@ -137,29 +137,29 @@ func (w *jobStates) faultsNumber(t faults) uint32 {
 	return w.faults.number(t, func() faults { return t })
 }
 
-// word returns the number of a set of statements, regardless of order and repetition.
-func (w *jobStates) word(said []word) uint32 {
-	slices.SortFunc(said, func(a, b word) int {
+// statement returns the number of a set of statements, regardless of order and repetition.
+func (w *jobStates) statement(said []statement) uint32 {
+	slices.SortFunc(said, func(a, b statement) int {
 		return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Term, b.Term))
 	})
 	said = slices.Compact(said)
-	return w.words.number(fmt.Sprint(said), func() []word { return said })
+	return w.statements.number(fmt.Sprint(said), func() []statement { return said })
 }
 
 func (w *jobStates) observations(byRank [][]memory) uint32 {
 	return w.seen.number(fmt.Sprint(byRank), func() [][]memory { return byRank })
 }
 
-// A note is one more observation of a rank, in addition to what has been seen.
+// A note is an additional observation of a rank, with the number in seen of the earlier observations.
 type note struct {
 	seen        uint32
 	rank        int
 	observation observation
 }
 
-// recordObservation returns what has been seen after one more observation of rank. It checks R1 for all
-// processes that ever existed: for those that crash later, since their output and messages are already out,
-// and for those that the view has failed.
+// recordObservation adds an observation of rank to seen. It checks R1 for all processes that have ever existed.
+// These include processes that crash later, because their output and messages are already sent, and processes that
+// the view has failed.
 func (w *jobStates) recordObservation(seen uint32, rank int, s observation) (uint32, error) {
 	n := note{seen, rank, s}
 	if after, ok := w.noted[n]; ok {

@@ -18,7 +18,7 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.zeta) || c.verify(c.zeta*(1+2*epsilon)) || c.verify(math.NaN()) {
-			t.Errorf("class %s: verify rejects %v or accepts another value", name, c.zeta)
+			t.Errorf("class %s: verify rejects %v or accepts a different value", name, c.zeta)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestMatrixIsSymmetric(t *testing.T) {
 		last := int32(-1)
 		for k := m.starts[i]; k < m.starts[i+1]; k++ {
 			if m.columns[k] <= last {
-				t.Fatalf("row %d: column %d comes after %d", i, m.columns[k], last)
+				t.Fatalf("row %d: column %d follows column %d", i, m.columns[k], last)
 			}
 			last = m.columns[k]
 			dense[[2]int{i, int(last)}] = m.values[k]
@@ -87,7 +87,7 @@ func TestMatrixIsSymmetric(t *testing.T) {
 	}
 	for at, value := range dense {
 		if other := dense[[2]int{at[1], at[0]}]; math.Abs(other-value) > 1e-15 {
-			t.Errorf("element %v is %v, its mirror image %v", at, value, other)
+			t.Errorf("element %v is %v, its transposed element is %v", at, value, other)
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestSumIsTheSameInEveryColumn(t *testing.T) {
 	}
 	for rank, sum := range got {
 		if sum != got[rank/4*4] {
-			t.Errorf("rank %d has %v, the first of its row %v", rank, sum, got[rank/4*4])
+			t.Errorf("rank %d has %v, the first rank of its row has %v", rank, sum, got[rank/4*4])
 		}
 	}
 }

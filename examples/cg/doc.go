@@ -1,6 +1,6 @@
 // Cg is the "conjugate gradient" kernel of the NAS Parallel Benchmarks. It estimates the smallest
-// eigenvalue of a large sparse symmetric matrix by inverse iteration. It solves the linear system
-// of each iteration with 25 steps of the conjugate gradient method. It sends many messages of all
+// eigenvalue of a large sparse symmetric matrix by inverse iteration. The linear system of each
+// iteration takes 25 steps of the conjugate gradient method. The kernel sends many messages of all
 // sizes, from sums of a single number to pieces of vectors.
 //
 //	p2prun --local 4 -n 4 ./examples/cg -class S
@@ -20,6 +20,6 @@
 //	w1 | 4 | 5 | 6 | 7 |
 //	   +---+---+---+---+
 //
-// For the next step, every rank needs the piece of w that belongs to its column. It exchanges
-// pieces with the rank at its transposed position in the grid.
+// For the next step, every rank needs the piece of w that belongs to its column. For this, it
+// exchanges pieces with the rank at its transposed position in the grid.
 package main

@@ -13,7 +13,7 @@ type span struct{ from, to int }
 func (s span) len() int       { return s.to - s.from }
 func (s span) has(i int) bool { return s.from <= i && i < s.to }
 
-// count returns how many of the numbers are in s.
+// count returns the number of numbers that are in s.
 func (s span) count(numbers []int32) (n int) {
 	for _, i := range numbers {
 		if s.has(int(i)) {
@@ -45,7 +45,7 @@ type grid struct {
 	theirs []float64 // receive buffer of sum
 }
 
-// maxSums is the most numbers that can be summed at once.
+// maxSums bounds the numbers that can be summed at once.
 const maxSums = 2
 
 // The tags of the grid's messages.
@@ -71,7 +71,7 @@ func newGrid(run *npb.Run, order int) *grid {
 func (g *grid) rowSpan(row int) span { return span{0, g.order}.part(row, g.rows) }
 
 // columnSpan returns the columns of the matrix that belong to a column of ranks. They are the span
-// of the row with that number, or a half of it when there are more columns than rows.
+// of the row with that number, or half of a row's span if the grid has more columns than rows.
 func (g *grid) columnSpan(column int) span {
 	parts := g.columns / g.rows
 	return g.rowSpan(column/parts).part(column%parts, parts)
@@ -122,7 +122,7 @@ func (g *grid) transpose(w, q []float64) error {
 }
 
 // sumRow sums w over the ranks of this row. With twice as many columns as rows, it sums only the
-// half that this rank will pass on. For that, neighbours first exchange the halves that they do not
+// half that this rank will send. For this, neighbours first exchange the halves that they do not
 // need.
 func (g *grid) sumRow(w []float64) ([]float64, error) {
 	bit := 1

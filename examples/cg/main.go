@@ -18,7 +18,7 @@ func run(r *npb.Run) (npb.Result, error) {
 	g := newGrid(r, class.order)
 	s := newSolver(g, newMatrix(class, g.block()))
 
-	// A first iteration, not timed, touches all memory and opens all channels.
+	// A first iteration, which is not timed, touches all memory and opens all channels.
 	if _, _, err := s.iterate(class, 1); err != nil {
 		return npb.Result{}, err
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/examples/internal/npb"
 )
 
-// A matrix is one rank's block of the sparse matrix A, by rows. Row i has
-// values[starts[i]:starts[i+1]], in the columns given by the same part of columns. Column numbers
-// are relative to the block's first column.
+// A matrix is one rank's block of the sparse matrix A, by rows. Row i has the elements
+// values[starts[i]:starts[i+1]], in the columns columns[starts[i]:starts[i+1]]. Column numbers are
+// relative to the block's first column.
 type matrix struct {
 	starts  []int
 	columns []int32
@@ -138,8 +138,8 @@ func (m *matrix) compact(ends []int, width int) {
 	m.columns, m.values = slices.Clone(m.columns[:end]), slices.Clone(m.values[:end])
 }
 
-// multiply sets w to the product of m and p. It uses two sums for each row, so the processor can
-// add to one while the other is not ready.
+// multiply sets w to the product of m and p. It uses two sums for each row, so the processor can add
+// to one sum while the other is not ready.
 func (m *matrix) multiply(p, w []float64) {
 	for i := range w {
 		columns := m.columns[m.starts[i]:m.starts[i+1]]

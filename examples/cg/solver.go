@@ -47,7 +47,7 @@ func (s *solver) solve() (residual float64, err error) {
 	return math.Sqrt(total[0]), err
 }
 
-// step makes one step along the direction p. rho is the squared norm of the residual r before the
+// step takes one step along the direction p. rho is the squared norm of the residual r before the
 // step; the result is the squared norm after the step.
 func (s *solver) step(rho float64) (float64, error) {
 	if err := s.multiply(s.p, s.q); err != nil {
@@ -74,7 +74,7 @@ func (s *solver) step(rho float64) (float64, error) {
 	return next, nil
 }
 
-// multiply sets to to A v.
+// multiply stores A v in to.
 func (s *solver) multiply(v, to []float64) error {
 	s.a.multiply(v, s.w)
 	return s.grid.transpose(s.w, to)

@@ -1,7 +1,7 @@
 // Ep is the "embarrassingly parallel" kernel of the NAS Parallel Benchmarks. It generates pairs of
-// Gaussian random numbers, counts them in square annuli, and compares their sums with those that
-// NPB publishes. The ranks compute independently until they combine their results. So ep shows the
-// speed of the machines and the cost of losing one.
+// Gaussian random numbers, counts them in square annuli, and compares their sums with those that NPB
+// publishes. The ranks compute independently until they combine their results. So ep shows the speed
+// of the machines and the cost of the loss of a machine.
 //
 //	p2prun -n 4 -r 2 ./examples/ep W
 //

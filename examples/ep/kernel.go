@@ -9,15 +9,15 @@ import (
 // seed is the seed of EP; the other kernels use npb.Seed.
 const seed npb.Random = 271828183
 
-// A batch is 2^16 pairs of numbers (MK in NPB). Any batch can be computed without the ones before
-// it.
+// A batch is 2^16 pairs of numbers (MK in NPB). Each batch can be computed without the previous
+// batches.
 const (
 	batchBits   = 16
 	batchPairs  = 1 << batchBits
 	annuliCount = 10 // NQ in NPB
 )
 
-// sums holds the sums of the Gaussian deviates of some pairs.
+// sums contains the sums of the Gaussian deviates of some pairs.
 type sums struct{ x, y float64 }
 
 // annuli counts accepted pairs by the whole part of max(|x|, |y|).
@@ -37,7 +37,7 @@ func (q *annuli) pairs() int64 {
 // It counts the accepted pairs in q and returns their sums.
 //
 // The conversions to float64 prevent the fusion of a product and a sum into one instruction.
-// Processors with that instruction would round differently from the others.
+// Processors with that instruction would round differently from others.
 func batch(k int, q *annuli) sums {
 	var s sums
 	random := seed.Skip(uint64(k) * 2 * batchPairs)

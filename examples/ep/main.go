@@ -51,8 +51,8 @@ func compute(r *npb.Run, batches int) (total sums, counts annuli, err error) {
 			return mpj.Reduce(r.World.Comm, counts[:], counts[:], mpj.Sum, 0)
 		})
 	}
-	// Sums of floating-point numbers depend on the order of additions. Use the order of the
-	// batches, regardless of the rank that computed them.
+	// Sums of floating-point numbers depend on the order of additions. So the sums of batches are
+	// added in the order of the batches, whatever rank has computed them.
 	for i := 0; i+1 < len(all); i += 2 {
 		total.x += all[i]
 		total.y += all[i+1]

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// sequential computes some batches without any communication.
+// sequential computes some batches without communication.
 func sequential(batches int) (total sums, counts annuli) {
 	for k := range batches {
 		s := batch(k, &counts)
@@ -38,7 +38,7 @@ func TestSharesPartitionTheBatches(t *testing.T) {
 		for rank := range ranks {
 			from, to := share(256, rank, ranks)
 			if from != next || to < from {
-				t.Errorf("rank %d of %d has batches %d to %d, want them to start at %d", rank, ranks, from, to, next)
+				t.Errorf("rank %d of %d has batches %d to %d, want the first to be %d", rank, ranks, from, to, next)
 			}
 			next = to
 		}
@@ -48,8 +48,7 @@ func TestSharesPartitionTheBatches(t *testing.T) {
 	}
 }
 
-// TestReport runs class S and compares the report with NPB's own counts: rank 0 reports, and no
-// other rank prints anything.
+// TestReport runs class S and compares the report with NPB's own counts. Only rank 0 may print.
 func TestReport(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
@@ -73,7 +72,7 @@ func TestReport(t *testing.T) {
 			}
 			for rank := 1; rank < n; rank++ {
 				if stdout[rank].Len()+stderr[rank].Len() > 0 {
-					t.Errorf("rank %d wrote %q and %q, want nothing", rank, stdout[rank].String(), stderr[rank].String())
+					t.Errorf("rank %d wrote %q and %q, want no output", rank, stdout[rank].String(), stderr[rank].String())
 				}
 			}
 		})

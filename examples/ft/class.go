@@ -5,7 +5,7 @@ import (
 	"math/cmplx"
 )
 
-// A class is a problem size, with the checksum that NPB expects after each time step.
+// A class is a problem size, with the checksums that NPB expects after each time step.
 type class struct {
 	nx, ny, nz int
 	checksums  []complex128

@@ -1,6 +1,6 @@
 // Ft is the "Fourier transform" kernel of the NAS Parallel Benchmarks. It solves the heat equation
 // in a box by a three-dimensional fast Fourier transform, a multiplication for each time step, and
-// a transform back. The transform along the third axis redistributes all data. So ft shows the
+// an inverse transform. The transform along the third axis redistributes all data. So ft shows the
 // performance of all-to-all communication.
 //
 //	p2prun --local 4 -n 4 ./examples/ft -class S

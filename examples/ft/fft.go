@@ -39,7 +39,7 @@ func newTransform(n int) *transform {
 }
 
 // strided transforms count lines in place. The elements of a line are stride apart, and the first
-// elements of the lines are adjacent, from data[0] on. count must be a multiple of width.
+// elements of the lines are adjacent, beginning at data[0]. count must be a multiple of width.
 func (t *transform) strided(data []complex128, stride, count, direction int) {
 	for from := 0; from < count; from += width {
 		in := t.scratch[0]
@@ -104,7 +104,7 @@ func radix2(in, out, roots []complex128) {
 	}
 }
 
-// radix4 is a pass that turns lines of n elements into four times as many lines of n/4.
+// radix4 is a pass that turns lines of n elements into four times as many lines of n/4 elements.
 func (t *transform) radix4(in, out []complex128, n, direction int) {
 	lines := len(in) / n
 	quarter := len(in) / 4
@@ -124,7 +124,7 @@ func (t *transform) radix4(in, out []complex128, n, direction int) {
 	}
 }
 
-// butterfly transforms four elements, for many groups of four. The parts of out are adjacent.
+// butterfly transforms many groups of four elements. The four parts of out are adjacent.
 func butterfly(a, b, c, d, out []complex128) {
 	n := len(a)
 	b, c, d = b[:n], c[:n], d[:n]
@@ -140,7 +140,7 @@ func butterfly(a, b, c, d, out []complex128) {
 	}
 }
 
-// twistedButterfly is butterfly with its results multiplied by 1, w, w2 = w^2 and w^3.
+// twistedButterfly is like butterfly, but multiplies the results by 1, w, w2 = w^2 and w^3.
 func twistedButterfly(a, b, c, d, out []complex128, w, w2 complex128) {
 	n := len(a)
 	b, c, d = b[:n], c[:n], d[:n]

@@ -86,8 +86,8 @@ func TestTransformMatchesItsDefinition(t *testing.T) {
 // box is a small problem with three different sides.
 var box = class{nx: 32, ny: 16, nz: 8}
 
-// TestTransformBackIsTheInverse checks that both transforms together multiply by the number of
-// points.
+// TestTransformBackIsTheInverse checks that a transform followed by transformBack multiplies by the
+// number of points.
 func TestTransformBackIsTheInverse(t *testing.T) {
 	for _, n := range []int{1, 2, 4, 8} {
 		npbtest.Run(t, n, func(w *mpj.World) error {

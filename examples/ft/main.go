@@ -16,7 +16,7 @@ func run(r *npb.Run) (npb.Result, error) {
 		return npb.Result{}, err
 	}
 	s := newSolver(r, class)
-	// A first transform, not timed, touches all memory and opens all channels.
+	// A first transform, which is not timed, touches all memory and opens all channels.
 	if err := s.start(); err != nil {
 		return npb.Result{}, err
 	}

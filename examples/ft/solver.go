@@ -7,13 +7,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A solver holds one rank's slabs.
+// A solver contains one rank's slabs.
 type solver struct {
 	class class
 	run   *npb.Run
 	comm  *mpj.Comm
 
-	ny, nz      int // of a slab of frequencies, of a slab of space
+	ny, nz      int // points along y in a slab of frequencies, and along z in a slab of space
 	frequencies []complex128
 	space       []complex128
 	parts       []complex128 // the slab in space, divided into the parts of all ranks for the exchange
@@ -49,8 +49,8 @@ func (s *solver) start() error {
 	return s.transform()
 }
 
-// decay returns, for each of n frequencies along an axis, its factor for one time step. The
-// frequencies of the upper half are negative.
+// decay returns the factors of one time step for the n frequencies along an axis. The frequencies of
+// the upper half are negative.
 func decay(n int) []float64 {
 	const alpha = 1e-6
 	factors := make([]float64, n)
@@ -130,7 +130,7 @@ func (s *solver) exchange(from, to []complex128) error {
 	return s.run.Communicate(func() error { return mpj.Alltoall(s.comm, from, to) })
 }
 
-// checksum sums 1024 points and divides by the number of all points.
+// checksum returns the sum of 1024 points, divided by the number of all points.
 func (s *solver) checksum() (complex128, error) {
 	const samples = 1024
 	sum := make([]complex128, 1)

@@ -9,9 +9,8 @@ import (
 // hot is the temperature of the upper edge of the plate.
 const hot = 100
 
-// A block is a part of the plate with its halo: rows x columns temperatures of its own, and one
-// more cell on each side. Beyond the edge of the plate, the halo holds the temperature of the edge,
-// which is constant.
+// A block is a part of the plate with its halo: rows x columns temperatures, and one more cell on
+// each side. Beyond the edge of the plate, the halo contains the constant temperature of the edge.
 type block struct {
 	rows, columns int
 	cells         []float64 // (rows+2) x (columns+2), row by row
@@ -36,10 +35,10 @@ func newBlock(rows, columns int, upper bool) *block {
 // at returns the index of a cell. Row 0 and column 0 are in the halo.
 func (b *block) at(row, column int) int { return row*(b.columns+2) + column }
 
-// row returns a row without its two ends in the halo.
+// row returns a row without its two cells in the halo.
 func (b *block) row(row int) []float64 { return b.cells[b.at(row, 1):][:b.columns] }
 
-// col returns the cells of a column without its two ends.
+// col returns the cells of a column without its two cells in the halo.
 func (b *block) col(column int) mpj.Typed { return b.column.At(b.cells, b.at(1, column), 1) }
 
 // inner returns the cells of the block without its halo.
@@ -77,7 +76,7 @@ func (b *block) interior(old *block) float64 {
 }
 
 // border computes the other cells: the outermost rows, and the outermost columns between them. In a
-// block of one row or column, the first is also the last.
+// block of one row or column, the first row or column is also the last.
 func (b *block) border(old *block) float64 {
 	change := b.step(old, 1, 1, 1, b.columns)
 	if b.rows > 1 {

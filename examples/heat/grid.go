@@ -11,7 +11,7 @@ type grid struct {
 	*mpj.Comm // Cartesian
 
 	side                  int   // of the plate, in points
-	dims                  []int // number of ranks down and across
+	dims                  []int // number of rows and columns of ranks
 	up, down, left, right int   // neighbours, or ProcNull at the edge of the plate
 }
 
@@ -48,8 +48,8 @@ func (g grid) area(rank int) (area, error) {
 	return area{top, left, bottom - top, right - left}, nil
 }
 
-// share returns the range of n rows or columns of part i: from is included, and to is not. Shares
-// differ by at most one.
+// share returns the range of the n rows or columns that belong to part i: from is included, and to
+// is not. The lengths of shares differ by at most one.
 func share(n, i, parts int) (from, to int) {
 	start := func(i int) int { return i*(n/parts) + min(i, n%parts) }
 	return start(i), start(i + 1)
@@ -61,9 +61,9 @@ const (
 	plateTag
 )
 
-// exchange starts to receive the halo of b from the neighbours and to send its border to them.
-// Until all requests are complete, the halo must not be read and the border not written. Messages
-// to and from ProcNull have no effect.
+// exchange starts to receive the halo of b from the neighbours and to send the border of b to them.
+// Until all requests are complete, the halo must not be read and the border must not be written.
+// Messages to and from ProcNull have no effect.
 func (g grid) exchange(b *block, requests []*mpj.Request) ([]*mpj.Request, error) {
 	var first error
 	start := func(r *mpj.Request, err error) {
@@ -84,7 +84,7 @@ func (g grid) exchange(b *block, requests []*mpj.Request) ([]*mpj.Request, error
 }
 
 // gather returns the whole plate, row by row, at rank 0. A vector datatype receives each block at
-// its place: its rows are as far apart as those of the plate.
+// its place: the distance between its rows is the length of a row of the plate.
 func (g grid) gather(b *block) ([]float64, error) {
 	sent, err := mpj.IsendTyped(g.Comm, b.inner(), 0, plateTag)
 	if err != nil {

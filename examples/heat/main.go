@@ -29,7 +29,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "heat:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 
@@ -63,7 +63,7 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	return err
 }
 
-// progress returns a function that reports each time the change per step has fallen by a factor of
+// progress returns a function that reports whenever the change per step has fallen by a factor of
 // ten.
 func progress(w io.Writer) func(step int, change float64) {
 	next := 1.0
@@ -84,7 +84,7 @@ type options struct {
 	png         string
 }
 
-// maxSide bounds the side of the plate, because rank 0 holds the whole plate in memory.
+// maxSide bounds the side of the plate, because rank 0 keeps the whole plate in memory.
 const maxSide = 1 << 13
 
 func parse(args []string) (options, error) {
@@ -92,8 +92,8 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("heat", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error contains the message
 	flags.IntVar(&o.side, "side", 127, "points in each direction")
-	flags.Float64Var(&o.tolerance, "tolerance", 1e-3, "change in a step, in degrees, that is none any more")
-	flags.IntVar(&o.steps, "steps", 1_000_000, "the most steps")
+	flags.Float64Var(&o.tolerance, "tolerance", 1e-3, "stop when no temperature changes by more than this in a step, in degrees")
+	flags.IntVar(&o.steps, "steps", 1_000_000, "maximum number of steps")
 	flags.StringVar(&o.png, "png", "heat.png", "file to write")
 	switch err := flags.Parse(args); {
 	case err != nil:

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// sequential solves the same problem as a program for one process would: with two arrays that
-// include the edges.
+// sequential solves the same problem like a program for one process, with two arrays that include
+// the edges.
 func sequential(side int, tolerance float64, limit int) (plate []float64, steps int, change float64) {
 	width := side + 2
 	old, next := make([]float64, width*width), make([]float64, width*width)
@@ -49,7 +49,7 @@ func TestResultMatchesASequentialSolverBitForBit(t *testing.T) {
 		tolerance float64
 		limit     int
 	}{
-		{"until it hardly changes", 24, 0.1, 10_000},
+		{"until the tolerance", 24, 0.1, 10_000},
 		{"until the limit", 17, 0, 123},
 		{"one step", 12, 0, 1},
 		{"blocks of few points", 6, 0.01, 10_000},

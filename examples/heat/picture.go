@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// picture paints temperatures, given as side x side points row by row, from black (0 degrees) over
-// red and yellow to white (100).
+// picture returns a picture of side x side temperatures, which are given row by row. The colours
+// range from black (0 degrees) through red and yellow to white (100 degrees).
 func picture(plate []float64, side int) *image.Paletted {
 	img := image.NewPaletted(image.Rect(0, 0, side, side), palette())
 	for i, t := range plate {

@@ -13,8 +13,8 @@ type solution struct {
 // for the slowest.
 const checkEvery = 10
 
-// solve computes steps until no temperature changes by more than tolerance in a step, or until
-// limit steps are done. It calls checked at every check.
+// solve computes steps until no temperature changes by more than tolerance in a step, but at most
+// limit steps. It calls checked at every check.
 func (g grid) solve(tolerance float64, limit int, checked func(step int, change float64)) (solution, error) {
 	a, err := g.area(g.Rank())
 	if err != nil {
@@ -35,7 +35,8 @@ func (g grid) solve(tolerance float64, limit int, checked func(step int, change 
 		if step%checkEvery != 0 && step < limit {
 			continue
 		}
-		// The greatest change at all ranks. All ranks get the same value, and so decide alike.
+		// The greatest change at all ranks. All ranks get the same value, and so make the same
+		// decision.
 		greatest := []float64{change}
 		if err := mpj.Allreduce(g.Comm, greatest, greatest, mpj.Max); err != nil {
 			return solution{}, err

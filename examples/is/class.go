@@ -10,14 +10,14 @@ type class struct {
 const (
 	rankings  = 10 // number of timed rankings
 	testCount = 5
-	// maxRanks leaves several buckets to each rank, and leaves the two keys that change in every
-	// ranking on rank 0.
+	// maxRanks ensures that each rank has several buckets, and that rank 0 has the two keys that
+	// change in every ranking.
 	maxRanks = 256
 )
 
 // A test is the rank that NPB expects for a key: in the i-th ranking, rank + drift (i + offset).
 type test struct {
-	key           int // its index among all keys
+	key           int // index of the key among all keys
 	rank          int
 	drift, offset int
 }
@@ -25,7 +25,7 @@ type test struct {
 // expected returns the rank of the key in the i-th ranking.
 func (t test) expected(i int) int { return t.rank + t.drift*(i+t.offset) }
 
-// In every ranking, a small key and a large one replace two other keys, so the ranks of the test
+// In every ranking, a small key and a large key replace two other keys, so the ranks of the test
 // keys drift. Those at the lower end drift upwards, and those at the upper end downwards.
 var classes = map[string]class{
 	"S": {16, 11, 9, [testCount]test{

@@ -4,8 +4,8 @@
 //
 //	p2prun --local 4 -n 4 ./examples/is -class S
 //
-// The classes are S, W, A and B; -times adds the time spent in messages. The number of ranks may be
-// any up to 256, while NPB requires a power of two. If the verification fails, the exit status is
+// The classes are S, W, A and B; -times adds the time spent in messages. Any number of ranks up to
+// 256 is allowed, while NPB requires a power of two. If the verification fails, the exit status is
 // 1.
 //
 // # One ranking
@@ -13,10 +13,10 @@
 //	keys of a rank --count--> sizes of its buckets
 //	                              | Allreduce
 //	                              v
-//	                 sizes of all --> which rank gets which run of buckets,
-//	                              |   so that all get about as many keys
-//	keys, bucket by bucket        | Alltoall: how many keys are coming
+//	                 sizes of all --> the run of buckets for each rank,
+//	                              |   with about the same number of keys
+//	keys, bucket by bucket        | Alltoall: the numbers of keys
 //	        \_____________________| Alltoallv: the keys
 //	                              v
-//	              keys of a range --count--> how many are smaller than each
+//	              keys of a range --count--> number of smaller keys for each
 package main

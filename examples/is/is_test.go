@@ -13,12 +13,12 @@ import (
 
 func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 3, 4, 7) }
 
-// TestMisplacedKeysAreDetected corrupts a ranking in each way that the checks detect.
+// TestMisplacedKeysAreDetected checks that every kind of corruption of a ranking is detected.
 func TestMisplacedKeysAreDetected(t *testing.T) {
 	for name, spoil := range map[string]func(*sorter){
-		"a rank too high":     func(s *sorter) { s.lower++ },
-		"a key was lost":      func(s *sorter) { s.received = s.received[1:]; rankKeys(s.received, s.below, s.low) },
-		"two keys in a place": func(s *sorter) { s.below[len(s.below)/2]-- },
+		"a rank too high":        func(s *sorter) { s.lower++ },
+		"a key was lost":         func(s *sorter) { s.received = s.received[1:]; rankKeys(s.received, s.below, s.low) },
+		"two keys with one rank": func(s *sorter) { s.below[len(s.below)/2]-- },
 	} {
 		t.Run(name, func(t *testing.T) {
 			npbtest.Run(t, 2, func(w *mpj.World) error {
@@ -59,10 +59,10 @@ func TestDivide(t *testing.T) {
 	}{
 		{"evenly", []int32{5, 5, 5, 5}, 2, []int{2, 4}},
 		{"one rank", []int32{5, 5}, 1, []int{2}},
-		{"a large bucket is for one", []int32{1, 18, 1}, 2, []int{2, 3}},
-		{"a large bucket leaves nothing", []int32{0, 20, 0}, 3, []int{2, 2, 3}},
+		{"a large bucket belongs to one rank", []int32{1, 18, 1}, 2, []int{2, 3}},
+		{"a large bucket leaves a rank without keys", []int32{0, 20, 0}, 3, []int{2, 2, 3}},
 		{"fewer buckets than ranks", []int32{4, 4}, 4, []int{1, 1, 2, 2}},
-		{"nothing at all", []int32{0, 0}, 2, []int{1, 2}},
+		{"no keys", []int32{0, 0}, 2, []int{1, 2}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got := divide(tc.totals, tc.ranks); !slices.Equal(got, tc.want) {
@@ -85,7 +85,7 @@ func TestRankKeysCountsSmallerKeys(t *testing.T) {
 	slices.Sort(keys)
 	for i, k := range keys {
 		if want := slices.Index(keys, k); int(below[k-low]) != want {
-			t.Fatalf("seed %d: key %d (number %d) has %d below it, want %d", seed, k, i, below[k-low], want)
+			t.Fatalf("seed %d: key %d (number %d) has %d smaller keys, want %d", seed, k, i, below[k-low], want)
 		}
 	}
 }

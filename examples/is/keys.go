@@ -44,7 +44,7 @@ func group(keys, grouped, sizes, next []int32, shift int) {
 }
 
 // divide assigns a run of buckets to each of the n ranks: ends[j] is the bucket after the last one
-// of rank j. A run ends as soon as the ranks so far have their shares of all keys.
+// of rank j. A run ends as soon as the ranks up to this one have their shares of all keys.
 func divide(totals []int32, n int) (ends []int) {
 	var all, sum int
 	for _, size := range totals {

@@ -20,7 +20,7 @@ func run(r *npb.Run) (npb.Result, error) {
 	if err != nil {
 		return npb.Result{}, err
 	}
-	// A first ranking, not timed, touches all memory and opens all channels.
+	// A first ranking, which is not timed, touches all memory and opens all channels.
 	if err := s.rank(1); err != nil {
 		return npb.Result{}, err
 	}
@@ -39,8 +39,7 @@ func run(r *npb.Run) (npb.Result, error) {
 	}, nil
 }
 
-// rankAll runs the timed part. It returns at rank 0 the number of keys that are misplaced at any
-// rank.
+// rankAll runs the timed part. At rank 0 it returns the total number of misplaced keys at all ranks.
 func (s *sorter) rankAll() (int, error) {
 	if err := s.run.Start(); err != nil {
 		return 0, err

@@ -17,13 +17,13 @@ type sorter struct {
 	tests [testCount]int32
 
 	// State of the last ranking.
-	sizes, totals []int32 // of the buckets: of this rank's keys, and of all keys
+	sizes, totals []int32 // numbers of keys per bucket, of this rank and of all ranks
 	next          []int32 // scratch space, one element per bucket
 	grouped       []int32 // this rank's keys by bucket
 	sendCounts    []int
 	recvCounts    []int
 	received      []int32 // the keys of this rank's buckets
-	low           int32   // least possible key of those
+	low           int32   // least possible key in received
 	lower         int     // number of keys of lower ranks
 	below         []int32 // see rankKeys
 }
@@ -51,7 +51,7 @@ func newSorter(run *npb.Run, c class) (*sorter, error) {
 
 // rank ranks all keys; i is the number of this ranking, from 1.
 func (s *sorter) rank(i int) error {
-	if s.comm.Rank() == 0 { // NPB changes two keys each time
+	if s.comm.Rank() == 0 { // NPB changes two keys in each ranking
 		s.keys[i] = int32(i)
 		s.keys[i+rankings] = int32(s.class.maxKey() - i)
 	}
@@ -71,8 +71,8 @@ func (s *sorter) rank(i int) error {
 	return nil
 }
 
-// assign computes, from the ends of all ranks' runs of buckets, how many keys go to each rank and
-// which keys this rank gets.
+// assign computes, from the ends of all ranks' runs of buckets, the number of keys for each rank and
+// the range of keys of this rank.
 func (s *sorter) assign(ends []int) {
 	first := 0
 	s.lower = 0
@@ -98,13 +98,13 @@ func (s *sorter) exchange() error {
 	return mpj.Alltoallv(s.comm, s.grouped, s.sendCounts, nil, s.received, s.recvCounts, nil)
 }
 
-// checkTests returns the number of test keys of this rank that are not where NPB expects them in
-// the i-th ranking.
+// checkTests returns the number of test keys of this rank whose rank in the i-th ranking is not the
+// one that NPB expects.
 func (s *sorter) checkTests(i int) (wrong int) {
 	for k, test := range s.class.tests {
 		at := int(s.tests[k] - s.low)
 		if at < 0 || at >= len(s.below)-1 {
-			continue // it belongs to another rank
+			continue // the key belongs to another rank
 		}
 		if s.lower+int(s.below[at]) != test.expected(i) {
 			wrong++
@@ -113,8 +113,8 @@ func (s *sorter) checkTests(i int) (wrong int) {
 	return wrong
 }
 
-// checkSorted sorts the keys by their ranks. It returns how many are smaller than their
-// predecessor, here or on the previous rank, plus one if keys were lost.
+// checkSorted sorts the keys by their ranks. It returns the number of keys that are smaller than
+// their predecessor at this rank or a lower one, plus one if keys were lost.
 func (s *sorter) checkSorted() (wrong int, err error) {
 	sorted := make([]int32, len(s.received))
 	next := append([]int32(nil), s.below...)

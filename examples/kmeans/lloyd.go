@@ -6,13 +6,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A clustering is a set of centroids with its properties.
+// A clustering is a set of centroids and its properties.
 type clustering struct {
 	centroids points
 	counts    []int64 // number of points of each centroid
 	inertia   float64 // sum of the squared distances to the nearest centroid
 	steps     int
-	converged bool // if false, the limit of steps was reached
+	converged bool // false if the limit of steps was reached
 }
 
 // totals are the sums that the ranks compute in a step, in one vector for one message.
@@ -30,7 +30,7 @@ func newTotals(k, dims int) totals {
 	return totals{all, sums, rest[:k], &rest[k], &rest[k+1]}
 }
 
-// cluster moves the centroids until no point changes its cluster or limit steps are done. mine are
+// cluster moves the centroids until no point changes its cluster, but at most limit times. mine are
 // the points of this rank; the result is the same at all ranks.
 func cluster(c *mpj.Comm, mine, centroids points, limit int) (clustering, error) {
 	k, dims := centroids.count(), centroids.dims
@@ -74,8 +74,8 @@ func (t totals) assign(mine, centroids points, belongs []int) {
 	}
 }
 
-// nearest returns the index of the centroid nearest to p, the first of several, and the square of
-// its distance.
+// nearest returns the index of the centroid nearest to p, and the square of its distance. Of several
+// equally near centroids, it returns the first.
 func nearest(p []float64, centroids points) (best int, least float64) {
 	least = math.Inf(1)
 	for k := range centroids.count() {

@@ -38,7 +38,7 @@ func main() {
 		world.Abort(exitInput, err.Error())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "kmeans:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 
@@ -76,8 +76,8 @@ func parse(args []string) (options, error) {
 	flags.SetOutput(io.Discard) // the error contains the message
 	flags.IntVar(&o.k, "k", 0, "clusters")
 	flags.StringVar(&o.columns, "columns", "", "columns that make up a point")
-	flags.Uint64Var(&o.seed, "seed", 1, "of the random numbers for the first centroids")
-	flags.IntVar(&o.steps, "steps", 1000, "the most steps")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random numbers for the first centroids")
+	flags.IntVar(&o.steps, "steps", 1000, "maximum number of steps")
 	switch err := flags.Parse(args); {
 	case err != nil:
 		return o, fmt.Errorf("%w: %w", errUsage, err)
@@ -90,7 +90,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// A dataset is what every rank knows of the file.
+// A dataset is the information about the file that every rank has.
 type dataset struct {
 	Names  []string // names of the coordinates
 	Points int

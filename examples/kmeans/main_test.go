@@ -27,8 +27,8 @@ func write(t *testing.T, content string) string {
 	return name
 }
 
-// runAll runs the program with n ranks and returns the output of rank 0, or an error when another
-// rank prints something.
+// runAll runs the program with n ranks and returns the output of rank 0. If another rank prints,
+// runAll returns an error.
 func runAll(n int, args ...string) (string, error) {
 	stdout := make([]bytes.Buffer, n)
 	err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
@@ -61,7 +61,7 @@ ranks    %d
 	}
 }
 
-// lumps returns points around centres, with the centres in turn.
+// lumps returns random points around the centres, one for each centre in turn.
 func lumps(random *rand.Rand, count int, centres points) points {
 	p := points{dims: centres.dims}
 	for i := range count {
@@ -91,13 +91,13 @@ func clusterAll(t *testing.T, n int, all points, k int, seedOf uint64) []cluster
 	return results
 }
 
-// TestClusteringMatchesThatOfOneRank clusters lumps with several ranks and with one. Every rank must get
-// the same result.
+// TestClusteringMatchesThatOfOneRank clusters lumps with several ranks and with one rank. Every rank
+// must get the same result.
 func TestClusteringMatchesThatOfOneRank(t *testing.T) {
 	seedOf := rand.Uint64()
 	t.Logf("seed %d", seedOf)
 	// The lumps are so far apart that the first centroids, drawn by the square of their distance,
-	// are in different lumps. This fails about once in ten million times.
+	// are in different lumps. The probability that they are not is about one in ten million.
 	const far = 2e4
 	centres := points{3, []float64{0, 0, 0, far, 0, 5, 0, far, -5, far, far, 0}}
 	all := lumps(rand.New(rand.NewPCG(seedOf, 1)), 400, centres)
@@ -138,7 +138,7 @@ func TestEachCentroidIsTheMiddleOfItsPoints(t *testing.T) {
 	for k, n := range sums.counts {
 		for j, x := range got.centroids.at(k) {
 			if math.Abs(sums.sums[k*2+j]/n-x) > 1e-9 {
-				t.Errorf("centroid %d is at %v, the middle of its points at %v", k, x, sums.sums[k*2+j]/n)
+				t.Errorf("centroid %d is at %v, the mean of its points is %v", k, x, sums.sums[k*2+j]/n)
 			}
 		}
 	}

@@ -21,9 +21,9 @@ type points struct {
 func (p points) count() int         { return len(p.coords) / p.dims }
 func (p points) at(i int) []float64 { return p.coords[i*p.dims:][:p.dims] }
 
-// squareDistance returns the square of the distance between two points.
+// squareDistance returns the squared distance between two points.
 //
-// The conversion to float64 prevents the fusion of a product and a sum into one instruction:
+// The conversion to float64 prevents the fusion of a product and a sum into one instruction, because
 // replicas on different processors must get the same result.
 func squareDistance(a, b []float64) float64 {
 	sum := 0.0
@@ -34,7 +34,7 @@ func squareDistance(a, b []float64) float64 {
 	return sum
 }
 
-// readFile reads points from a CSV file: see read.
+// readFile reads points from a CSV file; see read.
 func readFile(name, columns string) (names []string, p points, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -50,9 +50,9 @@ type failure struct {
 	err  error
 }
 
-// read reads a header and then a point from every line. columns selects the columns of a point, in
-// the format of -columns. read also returns the names of these columns. Every error is an errInput
-// that begins with file:line.
+// read reads a header, and then a point from every line. columns selects the columns of a point, in
+// the format of -columns; read returns the names of these columns. Every error is an errInput that
+// begins with file:line.
 func read(r io.Reader, file, columns string) (names []string, p points, err error) {
 	names, p, wrong := readLines(csv.NewReader(r), columns)
 	if wrong != nil {
@@ -64,7 +64,7 @@ func read(r io.Reader, file, columns string) (names []string, p points, err erro
 func readLines(c *csv.Reader, columns string) (names []string, p points, wrong *failure) {
 	header, err := c.Read()
 	if err != nil {
-		return nil, p, readFailure(err, "the file is empty, and should begin with the names of its columns")
+		return nil, p, readFailure(err, "the file is empty, but should begin with the names of its columns")
 	}
 	header[0] = strings.TrimPrefix(header[0], "\uFEFF") // a byte order mark
 	first, err := c.Read()
@@ -95,8 +95,8 @@ func readLines(c *csv.Reader, columns string) (names []string, p points, wrong *
 	return names, p, nil
 }
 
-// readFailure returns the line in which reading failed, and the reason; atEnd is the reason if the
-// file ends there.
+// readFailure returns the line in which reading failed, and the reason. At the end of the file, the
+// reason is atEnd.
 func readFailure(err error, atEnd string) *failure {
 	var parse *csv.ParseError
 	switch {

@@ -14,10 +14,10 @@ func TestRead(t *testing.T) {
 		coords              []float64
 	}{
 		{"all numbers", "x,y\n1,2\n3,4\n", "", []string{"x", "y"}, []float64{1, 2, 3, 4}},
-		{"words are passed over", "kind,x,place,y\na,1,b,2\nc,3,d,4\n", "", []string{"x", "y"}, []float64{1, 2, 3, 4}},
+		{"columns of words are skipped", "kind,x,place,y\na,1,b,2\nc,3,d,4\n", "", []string{"x", "y"}, []float64{1, 2, 3, 4}},
 		{"by name", "x,y,z\n1,2,3\n", "z,x", []string{"z", "x"}, []float64{3, 1}},
 		{"by number", "x,y,z\n1,2,3\n", "3, 1", []string{"z", "x"}, []float64{3, 1}},
-		{"a name that is a number comes first", "2,1\n7,8\n", "1", []string{"1"}, []float64{8}},
+		{"a name that is a number takes precedence", "2,1\n7,8\n", "1", []string{"1"}, []float64{8}},
 		{"spaces, quotes, CRLF, blank lines", " x ,\"y\"\"\"\r\n 1 ,\" 2\"\r\n\r\n3,-4e1", "", []string{"x", `y"`}, []float64{1, 2, 3, -40}},
 		{"byte order mark", "\uFEFFx\n1\n", "x", []string{"x"}, []float64{1}},
 	} {

@@ -8,7 +8,8 @@ import (
 	"text/tabwriter"
 )
 
-// print writes the centroids, in the order of their coordinates, and how they were found.
+// print writes the centroids, in the order of their coordinates, and information about the
+// computation.
 func (r clustering) print(w io.Writer, names []string, ranks int) error {
 	order := make([]int, r.centroids.count())
 	total := int64(0)

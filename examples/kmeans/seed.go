@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// share returns the range of count points of a rank: from is included, and to is not. Shares differ
-// by at most one.
+// share returns the range of the count points that belongs to a rank: from is included, and to is
+// not. The lengths of shares differ by at most one.
 func share(count, rank, ranks int) (from, to int) {
 	start := func(rank int) int { return rank*(count/ranks) + min(rank, count%ranks) }
 	return start(rank), start(rank + 1)
@@ -58,7 +58,7 @@ func draw(c *mpj.Comm, mine points, weights []float64, part float64) ([]float64,
 	for rank, s := range sums {
 		total += s
 		if s > 0 {
-			owner = rank // the last one with a weight, unless the sum passes target earlier
+			owner = rank // the last rank with a weight, unless the sum passes target earlier
 		}
 	}
 	if owner < 0 {
@@ -79,8 +79,8 @@ func draw(c *mpj.Comm, mine points, weights []float64, part float64) ([]float64,
 	return point, mpj.Bcast(c, point, owner)
 }
 
-// pick returns the index at which the running sum of weights passes target. Rounding may leave the
-// sum just below target; then pick returns the last index with a positive weight.
+// pick returns the index at which the running sum of weights passes target. If rounding leaves the
+// sum just below target, pick returns the last index with a positive weight.
 func pick(weights []float64, target float64) int {
 	last := 0
 	for i, w := range weights {

@@ -8,7 +8,7 @@ import (
 
 // The tags of this program's messages.
 const (
-	doneTag = iota + 1 // a finished row; an empty message asks for the first one
+	doneTag = iota + 1 // a finished row; an empty message requests the first row
 	rowTag             // the number of a row to compute, or noRow
 )
 
@@ -18,8 +18,8 @@ const noRow = -1
 // A finished row is sent as its number, followed by its pixels.
 const header = 1
 
-// paint returns the steps of all pixels at rank 0, row by row from the top. It calls done there for
-// each finished row.
+// paint returns, at rank 0, the steps of all pixels, row by row from the top. At rank 0 it calls
+// done for each finished row.
 func paint(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	switch {
 	case c.Rank() != 0:
@@ -35,7 +35,7 @@ func paint(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	return steps, nil
 }
 
-// deal assigns every row to the rank that asks first, and returns all rows.
+// deal assigns every row to the first rank that requests a row, and returns all rows.
 func deal(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	steps := make([]int32, r.width*r.height)
 	message := make([]int32, header+r.width)
@@ -64,7 +64,7 @@ func deal(c *mpj.Comm, r region, done func()) ([]int32, error) {
 	return steps, nil
 }
 
-// compute asks rank 0 for rows and returns them, until none are left.
+// compute requests rows from rank 0 and returns their pixels, until no rows are left.
 func compute(c *mpj.Comm, r region) error {
 	message := make([]int32, header+r.width)
 	finished := message[:0] // no finished row yet

@@ -30,7 +30,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "mandelbrot:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 
@@ -91,7 +91,7 @@ func parse(args []string) (r region, file string, err error) {
 	flags.Float64Var(&r.span, "span", 3, "width of the region")
 	flags.IntVar(&r.width, "width", 1200, "width in pixels")
 	flags.IntVar(&r.height, "height", 900, "height in pixels")
-	limit := flags.Int("limit", 1000, "most steps for a pixel")
+	limit := flags.Int("limit", 1000, "maximum number of steps for a pixel")
 	flags.StringVar(&file, "png", "mandelbrot.png", "file to write")
 	if err := flags.Parse(args); err != nil {
 		return r, "", fmt.Errorf("%w: %w", errUsage, err)

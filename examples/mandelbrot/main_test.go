@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// runAll runs the program with n ranks and returns the output of rank 0 and that of the other
+// runAll runs the program with n ranks. It returns the output of rank 0, and the output of all other
 // ranks.
 func runAll(n int, args ...string) (stdout, stderr, others string, err error) {
 	out, errs := make([]bytes.Buffer, n), make([]bytes.Buffer, n)
@@ -43,7 +43,7 @@ func TestPictureIsTheSameForEveryNumberOfRanks(t *testing.T) {
 			want = got
 		}
 		if !bytes.Equal(got, want) {
-			t.Errorf("the picture of %d ranks differs from that of one", n)
+			t.Errorf("the picture of %d ranks differs from the picture of one rank", n)
 		}
 		if !strings.HasPrefix(stdout, "picture  "+file+", 60 x 40\nin set   ") || others != "" {
 			t.Errorf("%d ranks printed %q and %q", n, stdout, others)
@@ -92,10 +92,10 @@ func TestEscape(t *testing.T) {
 		{"origin", 0, 0, 0},
 		{"cardioid", -0.5, 0.3, 0},
 		{"circle", -1.1, 0.1, 0},
-		{"tip, neither in cardioid nor circle", -2, 0, 0},
+		{"tip, outside cardioid and circle", -2, 0, 0},
 		{"far away", 3, 0, 2},
 		{"just outside the cardioid's cusp", 0.2501, 0, 313},
-		{"one", 1, 0, 4}, // 0, 1, 2, 5
+		{"1 escapes after 4 steps", 1, 0, 4}, // 0, 1, 2, 5
 	} {
 		if got := escape(tc.x, tc.y, 1000); got != tc.want {
 			t.Errorf("%s: %d steps, want %d", tc.name, got, tc.want)

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// picture turns the steps of all pixels into colours: black for the set, and around it shades that
+// picture returns a picture of the steps of all pixels. The set is black, and the shades around it
 // repeat every shadeCount steps.
 func picture(r region, steps []int32) *image.Paletted {
 	img := image.NewPaletted(image.Rect(0, 0, r.width, r.height), palette())
@@ -23,8 +23,8 @@ func picture(r region, steps []int32) *image.Paletted {
 // shadeCount is the number of colours besides black.
 const shadeCount = 255
 
-// shades are the colours between which palette interpolates, evenly spaced. The last leads back to
-// the first.
+// shades contains evenly spaced colours between which palette interpolates. The last colour is
+// followed by the first.
 var shades = []color.RGBA{
 	{12, 8, 60, 255}, {32, 107, 203, 255}, {237, 255, 255, 255}, {255, 170, 0, 255}, {90, 20, 10, 255},
 }

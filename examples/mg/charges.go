@@ -8,7 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// charges is the number of points of the right-hand side that are +1, and of those that are -1.
+// charges is the number of points of the right-hand side with value +1, and the number of points
+// with value -1.
 const charges = 10
 
 // A candidate is a point with its random number in NPB.
@@ -18,7 +19,7 @@ type candidate struct {
 }
 
 // charge sets the right-hand side. NPB gives each point a random number; the ten points with the
-// largest numbers get +1 and those with the smallest -1.
+// largest numbers get +1, and the ten points with the smallest numbers get -1.
 func (s *solver) charge() error {
 	top, bottom := s.extremes()
 	plus, err := s.choose(top, func(a, b candidate) int { return cmp.Compare(b.number, a.number) })
@@ -52,8 +53,8 @@ func (s *solver) extremes() (top, bottom []candidate) {
 	return top, bottom
 }
 
-// insert inserts c into a list of at most ten candidates, those with the largest values of sign
-// times their number, in ascending order.
+// insert inserts c into a list of the ten candidates with the largest values of sign times their
+// number, in ascending order.
 func insert(list []candidate, c candidate, sign float64) []candidate {
 	if len(list) == charges {
 		if sign*c.number <= sign*list[0].number {
@@ -67,7 +68,7 @@ func insert(list []candidate, c candidate, sign float64) []candidate {
 	return slices.Insert(list, at, c)
 }
 
-// choose returns the first ten of all ranks' candidates in the given order.
+// choose returns the first ten candidates of all ranks in the given order.
 func (s *solver) choose(mine []candidate, order func(a, b candidate) int) ([]candidate, error) {
 	numbers, points := make([]float64, charges), make([]int, charges)
 	for i, c := range mine {

@@ -10,11 +10,11 @@ type class struct {
 	norm       float64
 }
 
-// A stencil holds four weights: of a point itself, of its 6 nearest neighbours, of the next 12
-// across the edges, and of the last 8 across the corners.
+// A stencil contains four weights: for a point, for its 6 nearest neighbours, for the 12 neighbours
+// across the edges, and for the 8 neighbours across the corners.
 type stencil [4]float64
 
-// laplace is the discrete Laplace operator. NPB omits the term with its zero weight.
+// laplace is the discrete Laplace operator. NPB omits the term whose weight is zero.
 var laplace = stencil{-8.0 / 3, 0, 1.0 / 6, 1.0 / 12}
 
 // The approximate inverses of laplace.

@@ -1,7 +1,7 @@
 // Mg is the "multigrid" kernel of the NAS Parallel Benchmarks. It solves Poisson's equation on a
-// cube with periodic boundaries. It uses V-cycles over a hierarchy of grids, each twice as coarse
-// as the previous one. Its messages are the faces of boxes: long ones for the fine grids and short
-// ones for the coarse grids.
+// cube with periodic boundaries. It uses V-cycles over a hierarchy of grids, each twice as coarse as
+// the previous grid. Its messages are the faces of boxes: long messages for fine grids and short
+// messages for coarse grids.
 //
 //	p2prun --local 4 -n 4 ./examples/mg -class S
 //
@@ -16,7 +16,7 @@
 //	          restrict \        ...        /
 //	                     r 2^3  smooth  u 2^3
 //
-// Every rank has a box of each grid, surrounded by a layer of its neighbours' points that is
-// updated after each change. A grid that has fewer points along an axis than there are ranks is not
-// divided: every rank has the whole grid and computes the same.
+// Every rank has a box of each grid, surrounded by a layer of its neighbours' points that is updated
+// after each change. A grid with fewer points than ranks along an axis is not divided: every rank
+// has the whole grid and computes the same values.
 package main

@@ -7,8 +7,8 @@ const (
 	z
 )
 
-// A field holds the values at the points of a box of a grid, and of one layer of points around the
-// box. Points along x are adjacent in memory.
+// A field contains the values at the points of a box of a grid, and at one layer of points around
+// the box. Points along x are adjacent in memory.
 type field struct {
 	size   [3]int // number of points, including the layer around
 	values []float64
@@ -30,7 +30,7 @@ func newField(inside [3]int, whole bool) *field {
 // inside returns the numbers of points without the layer around.
 func (f *field) inside() [3]int { return [3]int{f.size[x] - 2, f.size[y] - 2, f.size[z] - 2} }
 
-// row returns the points along x with these coordinates; coordinate 0 is in the layer.
+// row returns the points along x with coordinates j and k; coordinate 0 is in the layer.
 func (f *field) row(j, k int) []float64 {
 	from := f.size[x] * (j + f.size[y]*k)
 	return f.values[from : from+f.size[x] : from+f.size[x]]
@@ -45,9 +45,10 @@ func (f *field) rows(do func(j, k int)) {
 	}
 }
 
-// A face is a layer of points across an axis. The faces are exchanged in the order x, y, z. Those
-// across y include the points received across x, and those across z include the points received
-// across both. So the three exchanges fill the whole layer around the box, with edges and corners.
+// A face is a layer of points across an axis. The faces are exchanged in the order x, y, z. The
+// faces across y include the points received across x, and the faces across z include the points
+// received across x and y. So the three exchanges fill the whole layer around the box, including
+// edges and corners.
 
 // faceLength returns the number of points in a face.
 func (f *field) faceLength(axis int) int {
@@ -82,7 +83,8 @@ func (f *field) copyFace(axis, at int, buf []float64, toField bool) {
 	}
 }
 
-// copyColumn is copyFace for the x axis, along which each point of a face is in a different row.
+// copyColumn does the same as copyFace for the x axis, where each point of a face is in a different
+// row.
 func (f *field) copyColumn(at int, buf []float64, toField bool) {
 	f.rows(func(j, k int) {
 		if p := &f.row(j, k)[at]; toField {
@@ -94,7 +96,8 @@ func (f *field) copyColumn(at int, buf []float64, toField bool) {
 	})
 }
 
-// take copies to f, and to the layer around it, the box of whole whose first inner point is at at.
+// take copies a box of whole, with the layer around it, to f. The first inner point of the box is at
+// at.
 func (f *field) take(whole *field, at [3]int) {
 	for k := range f.size[z] {
 		for j := range f.size[y] {

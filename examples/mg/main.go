@@ -15,7 +15,7 @@ func run(r *npb.Run) (npb.Result, error) {
 	if err := s.charge(); err != nil {
 		return npb.Result{}, err
 	}
-	// A first cycle, not timed, touches all memory and opens all channels.
+	// A first cycle, which is not timed, touches all memory and opens all channels.
 	if _, err := s.solve(1); err != nil {
 		return npb.Result{}, err
 	}

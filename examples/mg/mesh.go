@@ -15,9 +15,9 @@ type mesh struct {
 	in, out [2][]float64 // face buffers: [0] for the lower end of the axis
 }
 
-// newMesh places the rank of run in a box that is as close to a cube as possible. The number of
-// ranks must be a power of two. The box is divided across z first, where a face is contiguous in
-// memory, and across x last.
+// newMesh places the rank of run in a box of ranks that is as close to a cube as possible. The
+// number of ranks must be a power of two. The box is divided across z first, where a face is
+// contiguous in memory, and across x last.
 func newMesh(run *npb.Run) *mesh {
 	m := &mesh{comm: run.World.Comm, run: run, ranks: [3]int{1, 1, 1}}
 	axis := z

@@ -17,7 +17,7 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4, 16) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.norm) || c.verify(c.norm*(1+2*epsilon)) || c.verify(math.NaN()) {
-			t.Errorf("class %s: verify rejects %v or accepts another value", name, c.norm)
+			t.Errorf("class %s: verify rejects %v or accepts a different value", name, c.norm)
 		}
 	}
 }
@@ -113,8 +113,8 @@ func TestInterpolationIsLinear(t *testing.T) {
 	})
 }
 
-// TestLayerHoldsTheNeighboursValues numbers the points of the grid and checks the layers, also in
-// meshes that NPB would not create.
+// TestLayerHoldsTheNeighboursValues numbers the points of the grid and checks the layers, including
+// in meshes that NPB would not create.
 func TestLayerHoldsTheNeighboursValues(t *testing.T) {
 	const points = 8
 	for _, n := range []int{1, 2, 4, 8, 16, 64} {

@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A solver holds this rank's part of all grids. Grid k has 2^k points a side.
+// A solver contains this rank's part of all grids. Grid k has 2^k points per side.
 type solver struct {
 	class class
 	mesh  *mesh
@@ -14,8 +14,8 @@ type solver struct {
 	v    *field   // the right-hand side, on the finest grid
 	u, r []*field // the solution or correction, and the residual, of each grid
 
-	// The coarsest grid that is divided among the ranks, and the whole of that grid if there are
-	// coarser ones.
+	// The coarsest grid that is divided among the ranks, and the whole of that grid if coarser grids
+	// exist.
 	divided        int
 	wholeU, wholeR *field
 
@@ -45,8 +45,8 @@ func newSolver(m *mesh, c class) *solver {
 	return s
 }
 
-// cycle improves u on grid k, given the residual r there. On all grids but the finest it starts
-// from zero.
+// cycle improves u on grid k, given the residual r of that grid. On all grids except the finest it
+// starts from zero.
 func (s *solver) cycle(k int) error {
 	u, r, right := s.u[k], s.r[k], s.r[k]
 	if k == s.class.log {
@@ -90,7 +90,7 @@ func (s *solver) smooth(r, u *field) error {
 	return s.mesh.update(u)
 }
 
-// restrict computes the residual of the next coarser grid from that of grid k.
+// restrict computes the residual of the next coarser grid from the residual of grid k.
 func (s *solver) restrict(k int) error {
 	fine, coarse := s.r[k], s.r[k-1]
 	if k == s.divided {
@@ -107,8 +107,8 @@ func (s *solver) restrict(k int) error {
 	return s.mesh.update(coarse)
 }
 
-// interpolate adds the correction of the next coarser grid to grid k. The layer around is as
-// current as that of the coarser grid.
+// interpolate adds the correction of the next coarser grid to grid k. The layer around the box is
+// current if the layer of the coarser grid is.
 func (s *solver) interpolate(k int) {
 	fine, coarse := s.u[k], s.u[k-1]
 	if k == s.divided {

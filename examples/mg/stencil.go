@@ -5,7 +5,7 @@ package main
 // points share these sums, which saves many additions.
 
 // around computes two sums for each point along row (j, k), over its neighbours in the plane across
-// x. near gets the sum of the 4 nearest points, and far that of the 4 diagonal points.
+// x. near gets the sum of the 4 nearest points, and far the sum of the 4 diagonal points.
 func (f *field) around(j, k int, near, far []float64) {
 	sum4(near, f.row(j-1, k), f.row(j+1, k), f.row(j, k-1), f.row(j, k+1))
 	sum4(far, f.row(j-1, k-1), f.row(j+1, k-1), f.row(j-1, k+1), f.row(j+1, k+1))
@@ -18,7 +18,7 @@ func sum4(sum, a, b, c, d []float64) {
 	}
 }
 
-// residualRow sets r to v - A u; r may be v. near and far are those of u.
+// residualRow sets r to v - A u; r may be v. near and far are the sums of u.
 func residualRow(r, v, u, near, far []float64) {
 	n := len(r)
 	v, u, near, far = v[:n], u[:n], near[:n], far[:n]
@@ -30,7 +30,7 @@ func residualRow(r, v, u, near, far []float64) {
 	}
 }
 
-// smoothRow adds S r to u. near and far are those of r.
+// smoothRow adds S r to u. near and far are the sums of r.
 func smoothRow(s stencil, u, r, near, far []float64) {
 	n := len(u)
 	r, near, far = r[:n], near[:n], far[:n]
@@ -43,7 +43,7 @@ func smoothRow(s stencil, u, r, near, far []float64) {
 }
 
 // restrictRow sets each coarse point to a weighted mean of the fine points around it. near and far
-// are those of fine.
+// are the sums of fine.
 func restrictRow(coarse, fine, near, far []float64) {
 	for i := 1; i < len(coarse)-1; i++ {
 		f, n, d := fine[2*i-1:2*i+2], near[2*i-1:2*i+2], far[2*i-1:2*i+2]
@@ -54,8 +54,9 @@ func restrictRow(coarse, fine, near, far []float64) {
 	}
 }
 
-// interpolateRow adds weighted coarse points to a row of fine points. A fine point at the place of
-// a coarse one gets that value; a fine point between two coarse ones gets their mean.
+// interpolateRow adds weighted coarse points to a row of fine points. A fine point at the position
+// of a coarse point gets the value of that point; a fine point between two coarse points gets their
+// mean.
 func interpolateRow(fine, coarse []float64, weight float64) {
 	half, left := weight/2, coarse[0]
 	for _, right := range coarse[1:] {

@@ -12,8 +12,8 @@ const (
 	softening = 0.05
 )
 
-// A block holds the positions and masses of some bodies, as sent around the ring: x, y, z and mass
-// of the first, then of the second, and so on.
+// A block contains the positions and masses of some bodies, in the format of messages: x, y, z and
+// mass of each body in turn.
 type block []float64
 
 // perBody is the number of values per body in a block.
@@ -24,16 +24,16 @@ func (b block) count() int { return len(b) / perBody }
 // A vector is a velocity or an acceleration.
 type vector struct{ x, y, z float64 }
 
-// A system holds the bodies of a rank.
+// A system contains the bodies of a rank.
 type system struct {
 	bodies       block
 	velocities   []vector
 	acceleration []vector
-	potential    float64 // potential energy of these bodies in the gravity of all
+	potential    float64 // potential energy of these bodies in the gravity of all bodies
 }
 
-// newSystem returns the bodies of a rank, out of count. Every rank draws all bodies from the same
-// seed, which is simpler than sending them, and as fast.
+// newSystem returns the bodies of a rank, out of count bodies. Every rank draws all bodies with the
+// same seed, which is simpler than sending them, and equally fast.
 func newSystem(count, rank, ranks int, seed uint64) *system {
 	random := rand.New(rand.NewPCG(seed, 0))
 	from, to := share(count, rank, ranks)
@@ -48,16 +48,16 @@ func newSystem(count, rank, ranks int, seed uint64) *system {
 	return s
 }
 
-// share returns the range of count bodies of a rank: from is included, and to is not. Shares differ
-// by at most one.
+// share returns the range of the count bodies that belongs to a rank: from is included, and to is
+// not. The lengths of shares differ by at most one.
 func share(count, rank, ranks int) (from, to int) {
 	start := func(rank int) int { return rank*(count/ranks) + min(rank, count%ranks) }
 	return start(rank), start(rank + 1)
 }
 
 // star draws the position and velocity of a body in the left or the right ball. Each ball has
-// uniform density and rotates as a rigid body, at the speed at which bodies at its equator circle
-// its mass. The balls fly towards each other and pass at a small distance.
+// uniform density and rotates as a rigid body. Bodies at the equator move at the speed of a circular
+// orbit around the mass of the ball. The balls move towards each other and pass at a small distance.
 func star(random *rand.Rand, left bool) (p, v vector) {
 	for {
 		p = vector{2*random.Float64() - 1, 2*random.Float64() - 1, 2*random.Float64() - 1}
@@ -79,13 +79,13 @@ func star(random *rand.Rand, left bool) (p, v vector) {
 // square returns the square of a vector's length.
 //
 // Here and below, conversions to float64 prevent the fusion of a product and a sum into one
-// instruction: replicas on different processors must get the same result.
+// instruction, because replicas on different processors must get the same result.
 func (v vector) square() float64 {
 	return float64(v.x*v.x) + float64(v.y*v.y) + float64(v.z*v.z)
 }
 
-// pull adds the gravity of the bodies of b to s. self reports whether b holds the bodies of s
-// themselves: a body does not attract itself.
+// pull adds the gravity of the bodies of b to s. self reports whether b contains the bodies of s,
+// because a body does not attract itself.
 func (s *system) pull(b block, self bool) {
 	const softening2 = softening * softening
 	for i := range s.acceleration {

@@ -30,7 +30,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "nbody:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 
@@ -109,8 +109,8 @@ func parse(args []string) (options, error) {
 	flags.SetOutput(io.Discard) // the error contains the message
 	flags.IntVar(&o.bodies, "bodies", 1000, "bodies in both balls")
 	flags.IntVar(&o.steps, "steps", 200, "steps")
-	flags.Float64Var(&o.time, "time", 0.01, "length of a step")
-	flags.Uint64Var(&o.seed, "seed", 1, "of the random numbers for the bodies")
+	flags.Float64Var(&o.time, "time", 0.01, "duration of a step")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of the random numbers for the bodies")
 	flags.StringVar(&o.csv, "csv", "", "file for positions and velocities")
 	flags.StringVar(&o.png, "png", "", "file for a picture")
 	switch err := flags.Parse(args); {

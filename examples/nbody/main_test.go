@@ -51,7 +51,7 @@ func sequential(count, steps int, time float64, seed uint64) *system {
 	return s
 }
 
-// simulate moves bodies with n ranks and returns all of them.
+// simulate moves bodies with n ranks and returns all bodies.
 func simulate(t *testing.T, n, count, steps int, time float64, seed uint64) (block, []vector) {
 	t.Helper()
 	var bodies block
@@ -116,7 +116,7 @@ func TestBodiesDoNotDependOnTheNumberOfRanks(t *testing.T) {
 }
 
 // TestTwoBodiesCircle simulates a case with a known solution. At distance d the softened force is m
-// d/(d²+ε²)^1.5, and a circle of diameter d needs v² = force d/2.
+// d/(d²+ε²)^1.5, and a circular orbit of diameter d requires v² = force d/2.
 func TestTwoBodiesCircle(t *testing.T) {
 	const d, m = 2.0, 0.5
 	v := math.Sqrt(m * d / math.Pow(d*d+softening*softening, 1.5) * d / 2)
@@ -150,7 +150,7 @@ func runAll(n int, args ...string) (stdout, stderr string, err error) {
 	})
 	for rank := 1; rank < n; rank++ {
 		if out[rank].Len()+errs[rank].Len() > 0 {
-			err = errors.Join(err, errors.New("a rank other than 0 prints something"))
+			err = errors.Join(err, errors.New("a rank other than 0 has printed"))
 		}
 	}
 	return out[0].String(), errs[0].String(), err

@@ -11,7 +11,8 @@ import (
 	"os"
 )
 
-// writeCSV writes a line for every body. The numbers are exact: reading them returns the same bits.
+// writeCSV writes a line for every body. The numbers are exact: a program that reads them gets the
+// same bits.
 func writeCSV(w io.Writer, bodies block, velocities []vector) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintln(b, "x,y,z,vx,vy,vz,mass")
@@ -22,8 +23,8 @@ func writeCSV(w io.Writer, bodies block, velocities []vector) error {
 	return b.Flush() // the first error of all writes
 }
 
-// A picture is pictureSide pixels wide and high. It shows the bodies that are less than
-// pictureReach from the middle in each direction.
+// A picture is pictureSide pixels wide and high. It shows the bodies whose distance from the centre
+// is less than pictureReach in each direction.
 const (
 	pictureSide  = 600
 	pictureReach = 2.5
@@ -42,7 +43,7 @@ func picture(bodies block) *image.Gray {
 	pixel := func(x float64) int { return int((x/pictureReach + 1) / 2 * pictureSide) }
 	for i := range bodies.count() {
 		p := bodies[i*perBody:]
-		x, y := pixel(p[0]), pixel(-p[1]) // y goes up
+		x, y := pixel(p[0]), pixel(-p[1]) // y points upwards
 		lighten(x, y, 120)
 		for _, d := range []int{-1, 1} {
 			lighten(x+d, y, 40)

@@ -6,10 +6,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// ringTag is the tag of the blocks that travel around the ring.
+// ringTag is the tag of the blocks that are passed around the ring.
 const ringTag = 1
 
-// A ring moves count bodies that are divided among the ranks of c.
+// A ring simulates bodies that are divided among the ranks of c.
 type ring struct {
 	c     *mpj.Comm
 	count int
@@ -33,9 +33,9 @@ func (r *ring) forces() error {
 	rank, ranks := r.c.Rank(), r.c.Size()
 	here := r.here[:copy(r.here, r.s.bodies)]
 	for k := range ranks {
-		// here is the block of the rank k places before this one.
+		// here is the block of the rank k places before this rank.
 		if k == ranks-1 {
-			r.s.pull(here, k == 0) // the last block is not sent on
+			r.s.pull(here, k == 0) // the last block is not sent to the next rank
 			break
 		}
 		from, to := share(r.count, (rank-k-1+ranks)%ranks, ranks)
@@ -48,7 +48,7 @@ func (r *ring) forces() error {
 		if err != nil {
 			return err
 		}
-		r.s.pull(here, k == 0) // it only reads the block that is being sent
+		r.s.pull(here, k == 0) // pull only reads the block that is being sent
 		if _, err := mpj.Waitall(receive, send); err != nil {
 			return err
 		}
@@ -58,8 +58,8 @@ func (r *ring) forces() error {
 	return nil
 }
 
-// checkpointEvery is the number of steps between two checkpoints. It bounds the steps that a
-// replica which joins a long run must recompute.
+// checkpointEvery is the number of steps between two checkpoints. It bounds the number of steps that
+// a replica that joins a long run must recompute.
 const checkpointEvery = 20
 
 // run advances all bodies by steps of the given time. It calls done after every step.
@@ -84,8 +84,9 @@ func (r *ring) run(w *mpj.World, steps int, time float64, done func(step int)) e
 	return nil
 }
 
-// energy returns the energy of all bodies at rank 0. The forces must be those of the present
-// positions. Each pair of bodies is in the potential of both, so the potential counts half.
+// energy returns the energy of all bodies at rank 0. The forces must have been computed for the
+// present positions. The potential of both bodies of a pair includes the pair, so potentials count
+// half.
 func (r *ring) energy() (float64, error) {
 	e := []float64{r.s.kinetic() + r.s.potential/2}
 	err := mpj.Reduce(r.c, e, e, mpj.Sum, 0)

@@ -14,7 +14,7 @@ import (
 
 var errUsage = errors.New("usage: pi [INTERVALS], a whole number from 1 to 10^15")
 
-// The default number of intervals, and the largest, for which every index is exact as a float64.
+// The default number of intervals, and the maximum, up to which every index is exact as a float64.
 const (
 	defaultIntervals = 10_000_000
 	maxIntervals     = 1e15
@@ -36,12 +36,12 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pi:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 
 func run(world *mpj.World, args []string, stdout io.Writer) error {
-	// All ranks have the arguments. Only rank 0 parses them here, like a program that asks its
+	// All ranks have the arguments, but only rank 0 parses them, as in a program that prompts its
 	// user.
 	intervals := make([]int, 1)
 	if world.Rank() == 0 {
@@ -81,8 +81,8 @@ func parse(args []string) (int, error) {
 	return n, nil
 }
 
-// share returns the range of n intervals of a rank: from is included, and to is not. Shares differ
-// by at most one.
+// share returns the range of the n intervals that belongs to a rank: from is included, and to is
+// not. The lengths of shares differ by at most one.
 func share(n, rank, ranks int) (from, to int) {
 	start := func(rank int) int { return rank*(n/ranks) + min(rank, n%ranks) }
 	return start(rank), start(rank + 1)

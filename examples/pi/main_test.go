@@ -28,7 +28,7 @@ func TestSharesPartitionTheIntervals(t *testing.T) {
 			for rank := range ranks {
 				from, to := share(n, rank, ranks)
 				if from != next || to-from < n/ranks || to-from > n/ranks+1 {
-					t.Errorf("rank %d of %d has %d to %d of %d, want it to start at %d", rank, ranks, from, to, n, next)
+					t.Errorf("rank %d of %d has %d to %d of %d, want the first to be %d", rank, ranks, from, to, n, next)
 				}
 				next = to
 			}
@@ -39,7 +39,7 @@ func TestSharesPartitionTheIntervals(t *testing.T) {
 	}
 }
 
-// runAll runs the program with n ranks and returns the output of each.
+// runAll runs the program with n ranks and returns the output of each rank.
 func runAll(n int, args ...string) ([]string, error) {
 	stdout := make([]bytes.Buffer, n)
 	err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {

@@ -1,6 +1,6 @@
 // Ring passes a token from rank to rank in a ring. Only one message is in transit at any time, so
-// the time for a hop is the latency of a message. A lost or duplicated message makes the token
-// wrong.
+// the time of a hop is the latency of a message. If a message is lost or duplicated, the final token
+// is wrong.
 //
 //	p2prun -n 4 -r 2 ./examples/ring 1000
 //

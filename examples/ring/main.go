@@ -13,7 +13,7 @@ import (
 
 var errUsage = errors.New("usage: ring [ROUNDS], a whole number from 1 to 10^9")
 
-// The default number of rounds, and the largest.
+// The default number of rounds, and the maximum.
 const (
 	defaultRounds = 100
 	maxRounds     = 1_000_000_000
@@ -35,7 +35,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ring:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 

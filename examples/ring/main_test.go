@@ -21,8 +21,8 @@ func TestExpectedIsTheSumOfRanksForEachRound(t *testing.T) {
 	}
 }
 
-// TestTokenCollectsEveryRank checks the token at every rank: the last rank passes the final value
-// to rank 0.
+// TestTokenCollectsEveryRank checks the token at every rank. The last rank passes the final value to
+// rank 0.
 func TestTokenCollectsEveryRank(t *testing.T) {
 	const rounds = 20
 	for _, n := range []int{1, 2, 3, 8} {
@@ -63,7 +63,7 @@ func TestRankZeroPrintsHops(t *testing.T) {
 		}
 		for rank := 1; rank < n; rank++ {
 			if stdout[rank].Len() > 0 {
-				t.Errorf("rank %d printed %q, want nothing", rank, stdout[rank].String())
+				t.Errorf("rank %d printed %q, want no output", rank, stdout[rank].String())
 			}
 		}
 	}

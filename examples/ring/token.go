@@ -9,14 +9,14 @@ import (
 // tokenTag is the tag of the token's messages.
 const tokenTag = 1
 
-// pass sends a token around the ring the given number of times. Rank 0 starts with 0 and has the
-// token again at the end; each rank adds its number when it gets the token. pass returns the last
-// value of the token at this rank.
+// pass sends a token around the ring the given number of times. Rank 0 starts with the value 0 and
+// has the token again at the end; each rank adds its number when it gets the token. pass returns the
+// last value of the token at this rank.
 func pass(c *mpj.Comm, rounds int) (int64, error) {
 	next, previous := (c.Rank()+1)%c.Size(), (c.Rank()+c.Size()-1)%c.Size()
 	token := make([]int64, 1)
 	for round := range rounds {
-		// Rank 0 sends before it receives; if all ranks received first, all would wait.
+		// Rank 0 sends before it receives, because all ranks would wait if all received first.
 		if c.Rank() == 0 {
 			if err := mpj.Send(c, token, next, tokenTag); err != nil {
 				return 0, fmt.Errorf("round %d: %w", round+1, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // readPart returns the lines that begin in this rank's part of the file. Every rank has the whole
-// file, since p2prun copies input files to all ranks.
+// file, because p2prun copies input files to all ranks.
 func readPart(c *mpj.Comm, o options) ([]line, error) {
 	f, err := os.Open(o.file)
 	if err != nil {
@@ -43,7 +43,7 @@ func readPart(c *mpj.Comm, o options) ([]line, error) {
 }
 
 // readLines returns the lines of f that begin at or after from and before to, and the position of
-// the first one. The last line may be longer than any buffer and end far beyond to.
+// the first of them. The last line may be longer than any buffer and end far beyond to.
 func readLines(f io.ReadSeeker, from, to int64) (text []byte, at int64, err error) {
 	// A line begins at from if the byte before it is a newline. So start at that byte, and skip the
 	// rest of its line.
@@ -76,8 +76,8 @@ func readLines(f io.ReadSeeker, from, to int64) (text []byte, at int64, err erro
 	return append(text, rest...), at, nil
 }
 
-// skipLine reads to the end of a line, without keeping it, and returns its length. io.EOF means
-// that the line has no newline.
+// skipLine reads to the end of a line, and returns the length of the line without keeping it. io.EOF
+// means that the line has no newline.
 func skipLine(r *bufio.Reader) (skipped int64, err error) {
 	for {
 		part, err := r.ReadSlice('\n')
@@ -102,13 +102,14 @@ func numberAll(c *mpj.Comm, file string, lines []line) error {
 	return nil
 }
 
-// The tag of a part's messages to rank 0, and the greatest size of one in bytes.
+// The tag of the messages with a part to rank 0, and their maximum size in bytes.
 const (
 	partTag   = 1
 	partBytes = 1 << 20
 )
 
-// write writes the sorted lines: each rank writes its own, or rank 0 writes those of all ranks.
+// write writes the sorted lines: each rank writes its own lines, or rank 0 writes the lines of all
+// ranks.
 func write(c *mpj.Comm, o options, lines []line) error {
 	text := join(lines)
 	switch {

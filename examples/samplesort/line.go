@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// A line is a line of text, as it is sorted.
+// A line is a line of text with its sort keys.
 type line struct {
 	text   []byte // without the newline
-	number int64  // its value, if integers are sorted
-	at     int64  // its position in the file, so that two lines are never equal
+	number int64  // value of the line, if integers are sorted
+	at     int64  // position in the file, so that two lines are never equal
 }
 
-// compare orders lines by number, or by text if numbers are not sorted, and equal ones by their
-// position in the file.
+// compare orders lines by number or by text, depending on o, and equal lines by their position in
+// the file.
 func (o options) compare(a, b line) int {
 	if o.integers {
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.at, b.at))
@@ -37,7 +37,7 @@ func split(text []byte, at int64) []line {
 
 var newline = []byte{'\n'}
 
-// join is the opposite of split: it returns the text of lines, each with its newline.
+// join is the inverse of split: it returns the text of lines, each with a newline.
 func join(lines []line) []byte {
 	size := 0
 	for _, l := range lines {

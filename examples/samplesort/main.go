@@ -39,7 +39,7 @@ func main() {
 		world.Abort(exitInput, err.Error())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "samplesort:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 
@@ -77,7 +77,7 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 	return report(world.Comm, stdout, after, len(lines), seconds)
 }
 
-// report prints a summary at rank 0. mine is the number of lines that this rank had in the end.
+// report prints a summary at rank 0. mine is the final number of lines of this rank.
 func report(c *mpj.Comm, w io.Writer, s sum, mine int, seconds float64) error {
 	counts := make([]int, c.Size())
 	if err := mpj.Gather(c, []int{mine}, counts, 0); err != nil || c.Rank() != 0 {
@@ -98,8 +98,8 @@ func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("samplesort", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error contains the message
-	flags.BoolVar(&o.integers, "integers", false, "lines are whole numbers, and sorted by value")
-	flags.BoolVar(&o.parts, "parts", false, "write a file for each rank")
+	flags.BoolVar(&o.integers, "integers", false, "sort lines that are whole numbers by value")
+	flags.BoolVar(&o.parts, "parts", false, "write one file per rank")
 	flags.StringVar(&o.out, "out", "sorted.txt", "file to write")
 	switch err := flags.Parse(args); {
 	case err != nil:

@@ -40,7 +40,7 @@ func runAll(n int, args ...string) (string, error) {
 	return stdout[0].String(), err
 }
 
-// sequential sorts as samplesort should.
+// sequential returns the expected output of samplesort.
 func sequential(content string, integers bool) string {
 	if content == "" {
 		return ""
@@ -57,7 +57,7 @@ func sequential(content string, integers bool) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// repeated returns count lines, each made by one.
+// repeated returns count lines, which one makes.
 func repeated(count int, one func(i int) string) string {
 	var b strings.Builder
 	for i := range count {
@@ -89,8 +89,8 @@ func TestOutputMatchesASequentialSort(t *testing.T) {
 		{"all equal", repeated(3000, func(int) string { return "same" }), false},
 		{"few keys", repeated(3000, func(int) string { return strconv.Itoa(random.IntN(3)) }), false},
 		{"a line longer than buffers and parts", "z\n" + long + "\na\nm\n" + long + "x\n", false},
-		{"one line without an end", long, false},
-		{"any bytes", string(junk), false},
+		{"one long line without a newline", long, false},
+		{"arbitrary bytes", string(junk), false},
 		{"lines that end in CR", "b\r\na\r\nb\n", false},
 		{"integers", repeated(5000, func(int) string { return strconv.Itoa(random.IntN(2000) - 1000) }), true},
 		{"equal integers keep their order", repeated(500, func(i int) string { return strings.Repeat("0", 1+i*7%11) + strconv.Itoa(i%4) }), true},
@@ -187,7 +187,7 @@ func TestVerifyDetectsUnsortedLines(t *testing.T) {
 	}
 }
 
-// TestEveryLineBelongsToOneRank reads a file in parts, with the cuts at every position.
+// TestEveryLineBelongsToOneRank reads a file in parts, with boundaries at all positions.
 func TestEveryLineBelongsToOneRank(t *testing.T) {
 	const content = "a\n\nbcd\n\n\nefghijk\nl"
 	for a := range int64(len(content) + 1) {

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// sortAll sorts the lines of all ranks. Afterwards each rank has a part of them, and all lines of a
-// rank come before those of the next.
+// sortAll sorts the lines of all ranks. Afterwards each rank has a part of the lines, and all lines
+// of a rank precede the lines of the next rank.
 func sortAll(c *mpj.Comm, o options, lines []line) ([]line, error) {
 	slices.SortFunc(lines, o.compare)
 	if c.Size() == 1 {
@@ -21,8 +21,8 @@ func sortAll(c *mpj.Comm, o options, lines []line) ([]line, error) {
 	return o.exchange(c, lines, splitters)
 }
 
-// split divides sorted lines at the splitters: part i of the result contains the lines less than
-// splitter i and not less than the one before.
+// split divides sorted lines at the splitters: part i of the result contains the lines that are less
+// than splitter i and not less than splitter i-1.
 func (o options) split(c *mpj.Comm, lines []line) ([]line, error) {
 	samples, err := gather(c, sample(lines, c.Size()*samplesPerPart))
 	if err != nil {
@@ -41,7 +41,7 @@ func (o options) split(c *mpj.Comm, lines []line) ([]line, error) {
 // parts more even, and cost more to sort.
 const samplesPerPart = 4
 
-// sample returns count evenly spaced lines out of sorted ones, or all if there are no more than
+// sample returns count evenly spaced lines of the sorted lines, or all lines if there are at most
 // count.
 func sample(lines []line, count int) []line {
 	if len(lines) <= count {
@@ -54,8 +54,8 @@ func sample(lines []line, count int) []line {
 	return samples
 }
 
-// gather returns the lines of all ranks at each of them. Their texts travel in one Allgatherv and
-// their positions in another.
+// gather returns the lines of all ranks at every rank. It uses one Allgatherv for the texts and
+// another for the positions.
 func gather(c *mpj.Comm, mine []line) ([]line, error) {
 	places := make([]int64, len(mine))
 	for i, l := range mine {
@@ -93,9 +93,9 @@ func total(counts []int) int {
 	return sum
 }
 
-// exchange sends every line to the rank of its part, and merges the received lines. The positions
-// of lines are not sent: the part of a lower rank contains earlier lines of the file, and merge
-// keeps their order.
+// exchange sends every line to the rank of its part, and merges the received lines. The positions of
+// lines need not be sent, because the part of a lower rank contains earlier lines of the file, and
+// merge keeps the order of the parts.
 func (o options) exchange(c *mpj.Comm, lines, splitters []line) ([]line, error) {
 	sendCounts, recvCounts := make([]int, c.Size()), make([]int, c.Size())
 	from := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A sum is an invariant of sorting: the number of lines, and a checksum that does not depend on
-// their order.
+// A sum is an invariant of sorting: the number of lines and bytes, and a checksum that does not
+// depend on the order of lines.
 type sum struct{ lines, bytes, check uint64 }
 
 // sumAll adds up the sums of all ranks' lines.
@@ -26,7 +26,7 @@ func sumAll(c *mpj.Comm, lines []line) (sum, error) {
 	return sum{n[0], n[1], n[2]}, err
 }
 
-// borderTag is the tag of the messages that carry the greatest line to the next rank.
+// borderTag is the tag of the messages that send the greatest line to the next rank.
 const borderTag = 2
 
 // verify returns an error unless lines are in order at every rank, and from rank to rank.
@@ -35,7 +35,7 @@ func verify(c *mpj.Comm, o options, lines []line) error {
 	if !slices.IsSortedFunc(lines, order) {
 		return fmt.Errorf("%w: the lines of rank %d are not in order", errWrong, c.Rank())
 	}
-	// The greatest line so far travels from rank to rank, also through ranks without lines.
+	// The greatest line so far is passed from rank to rank, also by ranks without lines.
 	var before []line
 	if c.Rank() > 0 {
 		text, _, err := mpj.RecvValue[[]byte](c, c.Rank()-1, borderTag)
@@ -50,7 +50,7 @@ func verify(c *mpj.Comm, o options, lines []line) error {
 		}
 	}
 	if len(before) > 0 && len(lines) > 0 && order(before[0], lines[0]) > 0 {
-		return fmt.Errorf("%w: the first line of rank %d should come before %.40q", errWrong, c.Rank(), before[0].text)
+		return fmt.Errorf("%w: the first line of rank %d should precede %.40q", errWrong, c.Rank(), before[0].text)
 	}
 	if len(lines) > 0 {
 		before = lines[len(lines)-1:]

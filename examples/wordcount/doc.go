@@ -14,10 +14,11 @@
 //	rank 2  -----> count ---+   +---> add up ---------^
 //	            each word to the rank that owns it
 //
-// The default is the 20 most frequent words; -top sets another number, and -all prints all words.
+// By default wordcount prints the 20 most frequent words; -top sets a different number, and -all
+// prints all words.
 //
-// By default the files are divided in advance, into shares of equal size. With -farm, rank 0
-// assigns them in small batches to the rank that asks first, which suits machines of unequal speed.
-// The assignment then differs in each run, but not among the replicas of a rank, and the table is
-// the same.
+// By default the files are divided in advance, into shares of equal size. With -farm, rank 0 assigns
+// files in small batches to ranks that are idle, which suits machines of unequal speed. The
+// assignment then differs between runs, but not between the replicas of a rank, and the table is the
+// same.
 package main

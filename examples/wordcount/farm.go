@@ -4,8 +4,8 @@ import "github.com/p2pmpi/p2pmpi/mpj"
 
 // The tags of this program's messages.
 const (
-	askTag   = iota + 1 // request of an idle rank
-	dealTag             // number of the batch assigned to it
+	askTag   = iota + 1 // request from an idle rank
+	dealTag             // number of the batch assigned to that rank
 	wordsTag            // entries for the rank that owns their words
 	tableTag            // entries for rank 0 to print
 )
@@ -14,9 +14,9 @@ const (
 const noBatch = -1
 
 // deal assigns the numbers 0..batches-1 to the ranks in the order of their requests, and then tells
-// each rank that none are left. The order of requests depends on timing. The master of rank 0
-// decides it, and its replicas follow. So all replicas assign alike, and a new master continues
-// where the last one stopped.
+// each rank that no numbers are left. The order of requests depends on timing. The master of rank 0
+// decides the order, and the other replicas use the same order. So all replicas make the same
+// assignments, and a new master continues where the last master stopped.
 func deal(c *mpj.Comm, batches int) error {
 	next := int64(0)
 	for asking := c.Size() - 1; asking > 0; {
@@ -38,7 +38,7 @@ func deal(c *mpj.Comm, batches int) error {
 	return nil
 }
 
-// ask asks rank 0 for work and calls do with each number that it gets.
+// ask requests work from rank 0 and calls do with each number that it gets.
 func ask(c *mpj.Comm, do func(batch int) error) error {
 	answer := make([]int64, 1)
 	for {

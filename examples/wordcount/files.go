@@ -13,7 +13,7 @@ import (
 // A file is a file to count.
 type file struct {
 	Name string
-	Size int64 // in bytes, when it was listed
+	Size int64 // in bytes, when the file was listed
 }
 
 // list returns the regular files below the directory root in the order of their names, and the
@@ -40,8 +40,8 @@ func list(root string) (files []file, others []string, err error) {
 	return files, others, nil
 }
 
-// shares divides files among ranks so that all have about the same number of bytes. The largest
-// remaining file goes to the rank with the fewest bytes.
+// shares divides files among ranks so that all ranks have about the same number of bytes. The
+// largest remaining file goes to the rank with the fewest bytes.
 func shares(files []file, ranks int) [][]file {
 	bySize := slices.Clone(files)
 	slices.SortStableFunc(bySize, func(a, b file) int { return cmp.Compare(b.Size, a.Size) })
@@ -60,11 +60,11 @@ func shares(files []file, ranks int) [][]file {
 }
 
 // fileCost is the cost of opening a file, as the number of bytes that can be counted in the same
-// time. It also spreads empty files.
+// time. It also distributes empty files evenly.
 const fileCost = 4 << 10
 
-// batches divides files into batches that are worth a message: at least batchSize bytes each, or
-// many files.
+// batches divides files into batches of at least batchSize bytes, or of many files, so that each is
+// worth a message.
 func batches(files []file) [][]file {
 	var all [][]file
 	first, size := 0, int64(0)
@@ -80,7 +80,7 @@ func batches(files []file) [][]file {
 
 const batchSize = 1 << 20
 
-// totals are the totals of files, without their words.
+// totals contains the totals of some files.
 type totals struct{ files, bytes, words int64 }
 
 // count counts the words of files in t and returns the totals of the files.

@@ -59,8 +59,8 @@ func TestSharesAreBalanced(t *testing.T) {
 		{"none", nil, 2, "|"},
 		{"alone", sized(1, 2, 3), 1, "cba"},
 		{"fewer files than ranks", sized(5), 3, "a||"},
-		{"one large", sized(1000, 90_000, 1000, 1000), 2, "b|acd"},
-		{"empty ones are spread", sized(0, 0, 0, 0), 2, "ac|bd"},
+		{"one large file", sized(1000, 90_000, 1000, 1000), 2, "b|acd"},
+		{"empty files are distributed evenly", sized(0, 0, 0, 0), 2, "ac|bd"},
 		{"by size", sized(30_000, 20_000, 10_000, 40_000), 2, "dc|ab"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestBatchesHoldEveryFileOnce(t *testing.T) {
 	}{
 		{"none", nil, ""},
 		{"one", sized(1), "a"},
-		{"large ones alone", sized(batchSize, 2*batchSize, 5), "a|b|c"},
-		{"small ones together", sized(batchSize/2, batchSize/4, batchSize/4, 1, 1), "abc|de"},
+		{"large files alone", sized(batchSize, 2*batchSize, 5), "a|b|c"},
+		{"small files together", sized(batchSize/2, batchSize/4, batchSize/4, 1, 1), "abc|de"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string

@@ -30,7 +30,7 @@ func main() {
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "wordcount:", err)
-		os.Exit(1) // ends only this process: its replicas continue if they can
+		os.Exit(1) // ends only this process; its replicas continue if they can
 	}
 }
 
@@ -67,7 +67,7 @@ func parse(args []string) (top int, farm bool, err error) {
 	flags := flag.NewFlagSet("wordcount", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error contains the message
 	all := flags.Bool("all", false, "print all words")
-	flags.BoolVar(&farm, "farm", false, "deal files out to the ranks that ask for work")
+	flags.BoolVar(&farm, "farm", false, "assign files on demand to ranks that are idle")
 	flags.IntVar(&top, "top", 20, "print the `K` most frequent words")
 	switch err := flags.Parse(args); {
 	case err != nil && !errors.Is(err, flag.ErrHelp):
@@ -97,7 +97,7 @@ func listOnce(c *mpj.Comm, stderr io.Writer) ([]file, error) {
 	return mpj.BcastValue(c, files, 0)
 }
 
-// countShare counts the words of this rank's part of files in t.
+// countShare counts the words of this rank's share of files, and adds them to t.
 func countShare(c *mpj.Comm, t tally, files []file, farm bool) (totals, error) {
 	buf := make([]byte, 64<<10)
 	if !farm || c.Size() == 1 {

@@ -36,7 +36,7 @@ func (o output) others() string {
 	return b.String()
 }
 
-// modes runs test in all modes of wordcount, which must print the same.
+// modes runs test in all modes of wordcount, which must print the same table.
 func modes(t *testing.T, test func(t *testing.T, n int, args ...string)) {
 	for _, n := range []int{1, 2, 3} {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) { test(t, n) })
@@ -67,8 +67,8 @@ distinct  8
 	})
 }
 
-// TestCountsMatchAnIndependentCount counts text and binary data. There is enough for
-// several messages between each pair of ranks.
+// TestCountsMatchAnIndependentCount counts text and binary data. Each pair of ranks exchanges
+// several messages.
 func TestCountsMatchAnIndependentCount(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -110,7 +110,8 @@ func parseTable(printed string) map[string]int64 {
 	return counts
 }
 
-// randomText returns text of few short words and many long ones, between arbitrary bytes.
+// randomText returns text that contains a few short words and many long words between arbitrary
+// bytes.
 func randomText(random *rand.Rand, size int) string {
 	var b strings.Builder
 	for b.Len() < size {
@@ -139,7 +140,7 @@ func TestEmptyFolder(t *testing.T) {
 	})
 }
 
-// TestUnreadableFileIsAnError lists a file that no longer exists.
+// TestUnreadableFileIsAnError counts a listed file that no longer exists.
 func TestUnreadableFileIsAnError(t *testing.T) {
 	write(t, map[string]string{"here": "a"})
 	files := []file{{"here", 1}, {"gone", 1}}

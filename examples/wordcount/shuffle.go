@@ -8,7 +8,7 @@ import (
 )
 
 // owner returns the rank that sums the counts of a word. The hash is the same in every process,
-// unlike that of package maphash.
+// unlike a hash of package maphash.
 func owner(word string, ranks int) int {
 	h := fnv.New32a()
 	h.Write([]byte(word))
@@ -16,7 +16,7 @@ func owner(word string, ranks int) int {
 }
 
 // shuffle sends this rank's counts to the owners of the words. It returns the total counts of the
-// words that this rank owns. In step k, every rank sends to the k-th rank after it.
+// words that this rank owns. In step k, every rank sends to the k-th rank after its own.
 func shuffle(c *mpj.Comm, counted tally) (tally, error) {
 	parts := make([][]entry, c.Size())
 	for _, e := range counted.sorted(byWord) {
@@ -61,7 +61,7 @@ func collect(c *mpj.Comm, owned []entry, top int) ([]entry, error) {
 // entriesPerMessage keeps messages, and their backups, small.
 const entriesPerMessage = 1 << 10
 
-// sendEntries sends entries in several messages; an empty one marks the end.
+// sendEntries sends entries in several messages; an empty message marks the end.
 func sendEntries(c *mpj.Comm, entries []entry, dest, tag int) error {
 	for part := range slices.Chunk(entries, entriesPerMessage) {
 		if err := mpj.SendValue(c, part, dest, tag); err != nil {

@@ -17,8 +17,7 @@ type entry struct {
 	Count int64
 }
 
-// A tally counts words. It holds pointers so that counting a known word
-// allocates nothing.
+// A tally counts words. It contains pointers so that counting a known word allocates no memory.
 type tally map[string]*int64
 
 func (t tally) add(word []byte) {
@@ -29,7 +28,7 @@ func (t tally) add(word []byte) {
 	t.merge(entry{string(word), 1})
 }
 
-// merge adds e, which was counted elsewhere.
+// merge adds the count of e to t.
 func (t tally) merge(e entry) {
 	if count := t[e.Word]; count != nil {
 		*count += e.Count
@@ -38,8 +37,8 @@ func (t tally) merge(e entry) {
 	t[e.Word] = &e.Count
 }
 
-// sorted returns the entries of t in the given order. A map has no fixed order, and replicas of a
-// rank must send the same bytes.
+// sorted returns the entries of t in the given order. Sorting is necessary because maps have no
+// fixed order, and replicas of a rank must send the same bytes.
 func (t tally) sorted(order func(a, b entry) int) []entry {
 	entries := make([]entry, 0, len(t))
 	for word, count := range t {
@@ -74,7 +73,7 @@ func splitWord(data []byte, atEOF bool) (advance int, word []byte, err error) {
 	start, end := 0, 0 // data[start:end] is the word so far
 	for end < len(data) {
 		if !atEOF && data[end] >= utf8.RuneSelf && !utf8.FullRune(data[end:]) {
-			return start, nil, nil // the rest of the character comes with more data
+			return start, nil, nil // the rest of the character is in the next data
 		}
 		in, size := inWord(data[end:])
 		switch {
@@ -93,8 +92,8 @@ func splitWord(data []byte, atEOF bool) (advance int, word []byte, err error) {
 	return start, nil, nil
 }
 
-// inWord reports whether data starts with a character of a word, and how many bytes the character
-// has.
+// inWord reports whether data starts with a character of a word, and returns the length of the
+// character in bytes.
 func inWord(data []byte) (in bool, size int) {
 	if b := data[0]; b < utf8.RuneSelf {
 		return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_', 1

@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// reference counts words in an independent way.
+// reference counts words with an independent method.
 func reference(text string) (map[string]int64, int64) {
 	words := regexp.MustCompile(`[\pL\pN_]+`).FindAllString(text, -1)
 	counts := make(map[string]int64)
@@ -40,9 +40,9 @@ func TestWords(t *testing.T) {
 		{"case counts", "The the", []string{"The", "the"}},
 		{"numbers and underscores", "x_1 2³ ½", []string{"x_1", "2³", "½"}},
 		{"hyphen and apostrophe separate", "don't re-do", []string{"don", "t", "re", "do"}},
-		{"letters of the world", "naïve Ωμέγα 中文，字", []string{"naïve", "Ωμέγα", "中文", "字"}},
+		{"letters of several scripts", "naïve Ωμέγα 中文，字", []string{"naïve", "Ωμέγα", "中文", "字"}},
 		{"no UTF-8 separates", "a\xffb\xe4\xb8c", []string{"a", "b", "c"}},
-		{"character cut off by the end", "a\xe4\xb8", []string{"a"}},
+		{"character truncated by the end", "a\xe4\xb8", []string{"a"}},
 		{"surrogate and overlong forms", "a\xed\xa0\x80b\xc0\x80c", []string{"a", "b", "c"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWordLongerThanTheBuffer checks that such a word counts as one.
+// TestWordLongerThanTheBuffer checks that a word that is longer than the buffer counts as one word.
 func TestWordLongerThanTheBuffer(t *testing.T) {
 	long := strings.Repeat("字a", 100_000)
 	got := make(tally)
@@ -80,8 +80,8 @@ func TestSortedPutsFrequentWordsFirst(t *testing.T) {
 	}
 }
 
-// FuzzWords compares the counts with a regular expression, for any bytes and any division into
-// reads.
+// FuzzWords compares the counts with those of a regular expression, for arbitrary bytes and
+// divisions into reads.
 func FuzzWords(f *testing.F) {
 	for _, seed := range []string{"", "a b", "naïve 中文", "\xff\x00a\xe4\xb8", "_1½ \u0300e\u0301", "\xed\xa0\x80"} {
 		f.Add(seed)

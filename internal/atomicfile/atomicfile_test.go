@@ -19,12 +19,12 @@ func TestWriteReplaces(t *testing.T) {
 		}
 	}
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
-		t.Errorf("got %v, %v; want a file for its owner only", info.Mode(), err)
+		t.Errorf("got %v, %v; want a file that only its owner can access", info.Mode(), err)
 	}
 	wantAlone(t, dir)
 }
 
-// TestWriteDoesNotReplaceAFolder: a folder is in the place of the file.
+// TestWriteDoesNotReplaceAFolder checks that Write fails if path is a folder.
 func TestWriteDoesNotReplaceAFolder(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "kept")
@@ -40,10 +40,10 @@ func TestWriteDoesNotReplaceAFolder(t *testing.T) {
 	}
 }
 
-// wantAlone checks that no other file was left beside the file.
+// wantAlone checks that dir contains only the written file.
 func wantAlone(t *testing.T, dir string) {
 	t.Helper()
 	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
-		t.Errorf("got %v, %v; want the file alone", all, err)
+		t.Errorf("got %v, %v; want only the written file", all, err)
 	}
 }

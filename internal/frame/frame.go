@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// HeaderSize is the length in bytes of every frame's header on the wire.
+// HeaderSize is the length in bytes of every encoded frame header.
 const HeaderSize = 32
 
 // MaxPayload bounds the payload of one frame, in bytes.
 const MaxPayload = 1<<32 - 1
 
-// A Kind is the purpose of a frame. Channels only transport it; package protection and the protocols
-// behind it define the meaning of the values.
+// A Kind is the purpose of a frame. Channels only transport it; package protection and the protocols that
+// implement its interface define the meaning of the values.
 type Kind uint8
 
 // The kinds of frames.
@@ -25,19 +25,19 @@ const (
 	Sync   // a new master requests the determinants of its rank
 	SyncReply
 	Receipt    // a synchronous message has been matched
-	Query      // asks whether that message has been matched; with Seq 0, whether all earlier frames have arrived
+	Query      // asks whether a synchronous message has been matched; with Seq 0, whether all earlier frames have arrived
 	Announce   // the header of a message whose payload is sent on request
 	Clear      // requests the payload of an announced message
 	Body       // the payload of an announced message
-	Dispute    // a receiver has received a different message than a replica has produced
+	Dispute    // a receiver has received a message that differs from the one that a replica has produced
 	Greet      // the receiver is in the sender's view; with Sync, a new replica requests missing messages
-	Recall     // a new replica requests a piece of its rank's message log
+	LogRequest // a new replica requests a piece of its rank's message log
 	MessageLog // a piece of the message log; with Sync, the last one
-	Pace       // a replica asks its master, for the Seq-th time, how far its program is
+	Pace       // the Seq-th request of a replica for the progress of its master's program
 	PaceReply
 	Taken    // number of bytes that a process's program has received from a rank
 	Ready    // a replica that was set aside in epoch Seq is reachable again
-	UpToDate // the master, in a term, tells that replica that it lacks nothing
+	UpToDate // the master of a term tells that replica that it lacks nothing
 	maxKind  = UpToDate
 )
 
@@ -45,9 +45,9 @@ const (
 // (0 or 1), two zero bytes, context, rank, tag, seq, size.
 type Header struct {
 	Kind    Kind
-	Sync    bool   // for Data: the sender waits for a Receipt
+	Sync    bool   // with Data, the sender waits for a Receipt
 	Context uint32 // context of the communicator
-	Rank    uint32 // for Data: source rank; for other kinds, defined by their protocol
+	Rank    uint32 // source rank for Data; otherwise defined by the protocol
 	Tag     int32
 	Seq     uint64 // position among the frames of (source, destination, context)
 	Size    uint64 // bytes of payload that follow
@@ -80,8 +80,8 @@ func PutHeader(b *[HeaderSize]byte, h *Header) {
 	binary.LittleEndian.PutUint64(b[24:], h.Size)
 }
 
-// ParseHeader decodes the output of AppendHeader. It rejects anything else: an unknown kind, nonzero
-// padding, or a size above MaxPayload.
+// ParseHeader decodes the output of AppendHeader. It rejects all other input: a wrong length, an unknown kind,
+// nonzero padding, or a size above MaxPayload.
 func ParseHeader(b []byte) (Header, error) {
 	if len(b) != HeaderSize {
 		return Header{}, fmt.Errorf("frame: header of %d bytes, want %d", len(b), HeaderSize)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzHeader checks that what decodes encodes to the same bytes: every header has one form, without room
-// for hidden data.
+// FuzzHeader checks that every decoded header encodes to the same bytes. So each header has exactly one encoding,
+// which cannot contain hidden data.
 func FuzzHeader(f *testing.F) {
 	f.Add(AppendHeader(nil, Header{Kind: Data, Context: 2, Rank: 1, Tag: -1, Seq: 7, Size: 9}))
 	f.Add(AppendHeader(nil, Header{Kind: SyncReply, Size: MaxPayload}))

@@ -26,7 +26,7 @@ type Spec struct {
 	N         int        `json:"n"`         // number of ranks
 	R         int        `json:"r"`         // replicas per rank
 	Name      string     `json:"name"`      // name of the program, for display
-	Args      []string   `json:"args"`      // without the program's own name
+	Args      []string   `json:"args"`      // arguments without the program's name
 	Settings  []string   `json:"settings"`  // environment settings; see proclink.Settings
 	Programs  []Program  `json:"programs"`  // one per platform
 	Inputs    string     `json:"inputs"`    // digest of the manifest of the input files
@@ -81,14 +81,14 @@ func (s *Spec) validate() error {
 		if !digestPattern.MatchString(p.Digest) || p.Size <= 0 {
 			return fmt.Errorf("program for %s/%s with an invalid digest or size", p.OS, p.Arch)
 		}
-		if p.Wasm() && len(s.Programs) > 1 { // all replicas of a rank have to be of the same kind
+		if p.Wasm() && len(s.Programs) > 1 { // all replicas of a rank must run the same kind of program
 			return errors.New("job with a WebAssembly module and other programs")
 		}
 	}
 	return nil
 }
 
-// The platform of WebAssembly modules, which run on any machine with an engine for them.
+// The platform of WebAssembly modules. They run on any machine that has a WebAssembly engine.
 const (
 	WasmOS   = "wasip1"
 	WasmArch = "wasm"
@@ -107,7 +107,7 @@ func (s *Spec) Program(os, arch string) (Program, bool) {
 	return Program{}, false
 }
 
-// RunsOn reports whether s has a program for a platform, or a module.
+// RunsOn reports whether s has a native program for a platform, or a WebAssembly module.
 func (s *Spec) RunsOn(os, arch string) bool {
 	_, native := s.Program(os, arch)
 	return native || slices.ContainsFunc(s.Programs, Program.Wasm)
@@ -149,7 +149,7 @@ func Verify(envelope []byte) (*Spec, error) {
 	return &s, nil
 }
 
-// signed is Spec as a libp2p record, which can be put into an envelope.
+// signed makes a Spec a libp2p record, so that an envelope can contain it.
 type signed Spec
 
 func (*signed) Domain() string                   { return "p2pmpi-job" }

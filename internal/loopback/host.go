@@ -79,9 +79,9 @@ func (h *Host) open(pid protocol.ID, handler network.StreamHandler) (network.Str
 	if err != nil {
 		return nil, fmt.Errorf("open stream to self: %w", err)
 	}
-	shared := &fate{}
-	ours := &stream{UnixConn: near, host: h, protocol: pid, fate: shared, direction: network.DirOutbound}
-	theirs := &stream{UnixConn: far, host: h, protocol: pid, fate: shared, direction: network.DirInbound}
+	state := &shared{}
+	ours := &stream{UnixConn: near, host: h, protocol: pid, shared: state, direction: network.DirOutbound}
+	theirs := &stream{UnixConn: far, host: h, protocol: pid, shared: state, direction: network.DirInbound}
 	h.streams[ours] = struct{}{}
 	h.streams[theirs] = struct{}{}
 	h.running.Add(1)

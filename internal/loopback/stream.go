@@ -10,8 +10,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// fate is the state that the two ends of a stream share.
-type fate struct{ reset atomic.Bool }
+// shared is the common state of the two ends of a stream.
+type shared struct{ reset atomic.Bool }
 
 // stream is one end of a stream to the host itself.
 type stream struct {
@@ -19,14 +19,14 @@ type stream struct {
 	host      *Host
 	protocol  protocol.ID
 	direction network.Direction
-	fate      *fate
+	shared    *shared
 }
 
 // Read implements network.Stream. As on a network, reading from a stream that was reset returns an error
 // other than io.EOF.
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.UnixConn.Read(b)
-	if err != nil && s.fate.reset.Load() {
+	if err != nil && s.shared.reset.Load() {
 		err = network.ErrReset // in place of the socket's error
 	}
 	return n, err
@@ -40,7 +40,7 @@ func (s *stream) Close() error {
 
 // Reset implements network.Stream.
 func (s *stream) Reset() error {
-	s.fate.reset.Store(true)
+	s.shared.reset.Store(true)
 	return s.Close()
 }
 
@@ -68,8 +68,7 @@ func (s *stream) Scope() network.StreamScope { return &network.NullScope{} }
 // Conn implements network.Stream.
 func (s *stream) Conn() network.Conn { return conn{host: s.host} }
 
-// conn is the connection of a host to itself. It implements only the methods below; it cannot be closed
-// or counted.
+// conn is the connection of a host to itself. It implements only the methods below, so it cannot be closed.
 type conn struct {
 	network.Conn
 	host *Host

@@ -10,7 +10,7 @@
 // are violations: a message that is too long, malformed or truncated, and a stream that was opened and
 // then left idle.
 //
-// A Pace applies the same limit to log lines of other kinds.
+// A Pace applies such a limit to log lines of other kinds.
 //
 // A Quota limits how much of a scarce resource each stranger holds.
 //

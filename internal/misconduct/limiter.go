@@ -15,30 +15,30 @@ const (
 
 // A limiter decides which peers to log. It is a pure core. Its zero value logs each peer once per period.
 type limiter struct {
-	times  int // log lines per peer and period; 0 means 1
+	times  int // log lines per peer and period; zero means one
 	named  map[p2ppeer.ID]*record
-	others record // all peers for which there was no room
+	others record // all peers that are not in named
 }
 
 type record struct {
-	since  time.Time // start of the period
-	said   int       // additional log lines in the period
-	unsaid int       // suppressed events in the period
+	since      time.Time // start of the period
+	said       int       // additional log lines in the period
+	suppressed int       // suppressed events in the period
 }
 
 // due reports whether to log an event of the peer now, and how many events were suppressed before. If
 // crowd is true, the result applies to all peers without a record of their own.
-func (l *limiter) due(p p2ppeer.ID, now time.Time) (say bool, unsaid int, crowd bool) {
+func (l *limiter) due(p p2ppeer.ID, now time.Time) (log bool, suppressed int, crowd bool) {
 	if r := l.named[p]; r != nil {
-		say, unsaid = r.due(l.times, now)
-		return say, unsaid, false
+		log, suppressed = r.due(l.times, now)
+		return log, suppressed, false
 	}
 	if len(l.named) >= maxNamed {
 		l.forget(now)
 	}
 	if len(l.named) >= maxNamed {
-		say, unsaid = l.others.due(l.times, now)
-		return say, unsaid, true
+		log, suppressed = l.others.due(l.times, now)
+		return log, suppressed, true
 	}
 	if l.named == nil {
 		l.named = make(map[p2ppeer.ID]*record)
@@ -47,18 +47,18 @@ func (l *limiter) due(p p2ppeer.ID, now time.Time) (say bool, unsaid int, crowd 
 	return true, 0, false
 }
 
-func (r *record) due(times int, now time.Time) (say bool, unsaid int) {
+func (r *record) due(times int, now time.Time) (log bool, suppressed int) {
 	if !r.since.IsZero() && now.Sub(r.since) < every {
 		if r.said+1 < times {
 			r.said++
 			return true, 0
 		}
-		r.unsaid++
+		r.suppressed++
 		return false, 0
 	}
-	unsaid = r.unsaid
+	suppressed = r.suppressed
 	*r = record{since: now}
-	return true, unsaid
+	return true, suppressed
 }
 
 // forget removes the records of peers whose period is over.

@@ -40,42 +40,42 @@ func (l *Log) Note(p p2ppeer.ID, what string, err error) {
 	l.say(zerolog.WarnLevel, &l.wrong, p, what, err, func(*zerolog.Event) {})
 }
 
-// Refused logs that a peer's request was refused, and why, rate-limited per peer. A refusal is no
-// violation, but any peer can cause one.
+// Refused logs that a peer's request was refused, and why, rate-limited per peer. A refusal is not a violation,
+// but any peer can cause one.
 func (l *Log) Refused(p p2ppeer.ID, what string, why error, details func(*zerolog.Event)) {
 	l.say(zerolog.InfoLevel, &l.refused, p, what, why, details)
 }
 
 func (l *Log) say(level zerolog.Level, pace *Pace, p p2ppeer.ID, what string, err error, details func(*zerolog.Event)) {
-	say, unsaid, crowd := pace.due(p)
+	say, suppressed, crowd := pace.due(p)
 	if !say {
 		return
 	}
 	line := l.log.WithLevel(level).Err(err).Stringer("peer", p).Func(details)
-	if unsaid > 0 {
-		line = line.Int("more", unsaid)
+	if suppressed > 0 {
+		line = line.Int("more", suppressed)
 	}
 	if crowd {
-		what += "; others too, more than are named"
+		what += "; also other peers, too many to name"
 	}
 	line.Msg(what)
 }
 
 // A Pace bounds how often each peer is logged per minute. Its methods are safe for concurrent use.
 type Pace struct {
-	Times int // constant; 0 means 1
+	Times int // log lines per peer and minute, which must not change; zero means one
 
 	mu      sync.Mutex
 	limiter limiter
 }
 
 // Due reports whether to log an event of the peer now, and how many of its events were suppressed before.
-func (p *Pace) Due(peer p2ppeer.ID) (say bool, unsaid int) {
-	say, unsaid, _ = p.due(peer)
-	return say, unsaid
+func (p *Pace) Due(peer p2ppeer.ID) (say bool, suppressed int) {
+	say, suppressed, _ = p.due(peer)
+	return say, suppressed
 }
 
-func (p *Pace) due(peer p2ppeer.ID) (say bool, unsaid int, crowd bool) {
+func (p *Pace) due(peer p2ppeer.ID) (say bool, suppressed int, crowd bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limiter.times = p.Times

@@ -23,10 +23,10 @@ var epoch = time.Unix(1_000_000, 0)
 func TestPeerIsNamedOnceAMinute(t *testing.T) {
 	var l limiter
 	steps := []struct {
-		at     time.Duration
-		peer   p2ppeer.ID
-		say    bool
-		unsaid int
+		at         time.Duration
+		peer       p2ppeer.ID
+		say        bool
+		suppressed int
 	}{
 		{0, "a", true, 0},
 		{1, "a", false, 0},
@@ -38,9 +38,9 @@ func TestPeerIsNamedOnceAMinute(t *testing.T) {
 		{2 * every, "a", true, 1},
 	}
 	for i, s := range steps {
-		say, unsaid, crowd := l.due(s.peer, epoch.Add(s.at))
-		if say != s.say || unsaid != s.unsaid || crowd {
-			t.Errorf("step %d: got %v, %d, %v; want %v, %d", i, say, unsaid, crowd, s.say, s.unsaid)
+		say, suppressed, crowd := l.due(s.peer, epoch.Add(s.at))
+		if say != s.say || suppressed != s.suppressed || crowd {
+			t.Errorf("step %d: got %v, %d, %v; want %v, %d", i, say, suppressed, crowd, s.say, s.suppressed)
 		}
 	}
 }
@@ -48,12 +48,12 @@ func TestPeerIsNamedOnceAMinute(t *testing.T) {
 func TestPaceBoundsTheLogRate(t *testing.T) {
 	l := limiter{times: 3}
 	for i, s := range []struct {
-		at     time.Duration
-		say    bool
-		unsaid int
+		at         time.Duration
+		say        bool
+		suppressed int
 	}{{0, true, 0}, {1, true, 0}, {2, true, 0}, {3, false, 0}, {4, false, 0}, {every, true, 2}, {every + 1, true, 0}} {
-		if say, unsaid, crowd := l.due("a", epoch.Add(s.at)); say != s.say || unsaid != s.unsaid || crowd {
-			t.Errorf("step %d: got %v, %d, %v", i, say, unsaid, crowd)
+		if say, suppressed, crowd := l.due("a", epoch.Add(s.at)); say != s.say || suppressed != s.suppressed || crowd {
+			t.Errorf("step %d: got %v, %d, %v", i, say, suppressed, crowd)
 		}
 	}
 	p := Pace{Times: 3}
@@ -75,8 +75,8 @@ func TestManyPeersShareOneLogLine(t *testing.T) {
 	if lines != maxNamed+1 || len(l.named) > maxNamed {
 		t.Errorf("%d lines, and %d peers remembered; want %d and one line for the rest", lines, len(l.named), maxNamed)
 	}
-	if say, unsaid, crowd := l.due("late", epoch.Add(every)); !say || unsaid != 0 || crowd {
-		t.Errorf("a minute later: got %v, %d, %v; want a peer to be named again", say, unsaid, crowd)
+	if say, suppressed, crowd := l.due("late", epoch.Add(every)); !say || suppressed != 0 || crowd {
+		t.Errorf("a minute later: got %v, %d, %v; want individual peers to be logged again", say, suppressed, crowd)
 	}
 }
 
@@ -88,19 +88,19 @@ func TestMisconductClassification(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"too long":     {read(0xff, 0xff, 0xff, 0x7f), true},
-		"no length":    {read(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), true},
-		"no message":   {read(3, 0xff, 0xff, 0xff), true},
-		"half":         {read(3, 0xff), true},
-		"nothing":      {read(), false},
-		"stalled":      {fmt.Errorf("read: %w", os.ErrDeadlineExceeded), true},
-		"over yamux":   {fmt.Errorf("read: %w", yamux.ErrTimeout), true},
-		"lost link":    {yamux.ErrKeepAliveTimeout, false},
-		"reset":        {&network.StreamError{Remote: true}, false},
-		"connection":   {&network.ConnError{Remote: true, TransportError: os.ErrDeadlineExceeded}, false},
-		"its own word": {errors.New("job is not here"), false},
-		"closed":       {io.ErrClosedPipe, false},
-		"none":         {nil, false},
+		"too long":               {read(0xff, 0xff, 0xff, 0x7f), true},
+		"length that overflows":  {read(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), true},
+		"malformed message":      {read(3, 0xff, 0xff, 0xff), true},
+		"truncated message":      {read(3, 0xff), true},
+		"end of the stream":      {read(), false},
+		"stalled":                {fmt.Errorf("read: %w", os.ErrDeadlineExceeded), true},
+		"over yamux":             {fmt.Errorf("read: %w", yamux.ErrTimeout), true},
+		"lost connection":        {yamux.ErrKeepAliveTimeout, false},
+		"reset":                  {&network.StreamError{Remote: true}, false},
+		"connection":             {&network.ConnError{Remote: true, TransportError: os.ErrDeadlineExceeded}, false},
+		"error text of the peer": {errors.New("job is not here"), false},
+		"closed":                 {io.ErrClosedPipe, false},
+		"no error":               {nil, false},
 	} {
 		if got := Is(test.err); got != test.want {
 			t.Errorf("%s: %v: got %v, want %v", name, test.err, got, test.want)

@@ -10,9 +10,9 @@ import (
 // errQuota reports that a peer, or all peers together, have used up their quota.
 var errQuota = errors.New("too many concurrent requests")
 
-// A Quota limits how much of a scarce resource strangers hold, such as streams without a first message.
-// It has a limit for all peers together and one for each, so that a single peer cannot lock out the
-// others. Its methods are safe for concurrent use.
+// A Quota limits how much of a scarce resource strangers hold, such as streams without a first message. It has a
+// limit for all peers together and a limit for each peer, so that a single peer cannot lock out the others. Its
+// methods are safe for concurrent use.
 type Quota struct {
 	all, each int
 
@@ -26,7 +26,7 @@ func NewQuota(all, each int) *Quota {
 	return &Quota{all: all, each: each, held: make(map[p2ppeer.ID]int)}
 }
 
-// Take acquires one unit for p until give is called, once. It fails if no unit is left for p.
+// Take acquires one unit for p until the caller calls give, once. It fails if no unit is left for p.
 func (q *Quota) Take(p p2ppeer.ID) (give func(), err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package mutate breaks a rule of a package on purpose and checks that the package's exploration detects
-// it. The changed source is used through a build overlay; the real file remains unchanged.
+// Package mutate breaks a rule of a package on purpose and checks that the package's exploration finds the fault.
+// A build overlay replaces the source, so the real file remains unchanged.
 package mutate
 
 import (
@@ -45,15 +45,15 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// ExpectFound explores a scenario with an overlay; TestEveryInterleaving must fail. rest is appended to
-// the go command's arguments, the package first. The build omits debug information, which saves a quarter
-// of its time.
+// ExpectFound runs TestEveryInterleaving for a scenario with an overlay, and checks that the test fails. The go
+// command gets the further arguments rest, whose first element is the package. The build omits debug information,
+// which saves a quarter of its time.
 func ExpectFound(t *testing.T, overlay, scenario string, rest ...string) {
 	t.Helper()
 	only := "^TestEveryInterleaving$/^" + strings.ReplaceAll(scenario, " ", "_") + "$"
 	args := []string{"test", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-overlay", overlay, "-run", only}
 	out, err := exec.CommandContext(t.Context(), "go", append(args, rest...)...).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "--- FAIL: TestEveryInterleaving/") {
-		t.Errorf("not found: %v\n%s", err, out)
+		t.Errorf("the exploration did not find the fault: %v\n%s", err, out)
 	}
 }

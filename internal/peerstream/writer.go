@@ -47,7 +47,7 @@ type Writer[M any] struct {
 	queue  queue[M]
 
 	// Used only by Run.
-	stream network.Stream // nil if there is none
+	stream network.Stream // the open stream, or nil
 	encode func(M) proto.Message
 	stop   func() bool // the stream is then no longer reset when the context ends
 }

@@ -27,7 +27,7 @@ const maxFromProcess = 128 << 10
 type Conn struct {
 	unix *net.UnixConn
 
-	most uint32 // greatest accepted size of a message, in bytes
+	most uint32 // maximum size of an accepted message, in bytes
 	last int    // size of the last received message, in bytes
 
 	sending sync.Mutex
@@ -82,8 +82,8 @@ func FromFile(f *os.File) (*Conn, error) {
 	return &Conn{unix: unix, most: maxMessage}, nil
 }
 
-// Send writes m. A Channel or Accept message, and a Setup of Kind Shm, carries descriptor, which the
-// caller still owns and closes. For all other messages descriptor must be nil.
+// Send writes m. The message carries descriptor if it is a Channel, an Accept, or a Setup of Kind Shm; for all
+// other messages descriptor must be nil. The caller still owns descriptor and closes it.
 func (c *Conn) Send(m Message, descriptor *os.File) error {
 	if m.carriesDescriptor() != (descriptor != nil) {
 		return fmt.Errorf("%s message: descriptor %v", m.Type, descriptor)
@@ -102,8 +102,8 @@ func (c *Conn) Send(m Message, descriptor *os.File) error {
 	return c.write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...), rights)
 }
 
-// write writes all of b, with rights attached to its first byte. Programs send no descriptors, and the
-// sandbox would not let them.
+// write writes all of b, with rights attached to its first byte. Only peers attach rights: programs send no
+// descriptors, and the sandbox would not let them.
 func (c *Conn) write(b, rights []byte) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -121,8 +121,8 @@ func (c *Conn) write(b, rights []byte) error {
 	return nil
 }
 
-// Receive returns the next message, and its descriptor if its type carries one, which the caller then
-// owns. The error is io.EOF if the other side closed the socket between two messages.
+// Receive returns the next message, and the descriptor if the message carries one. The caller then owns the
+// descriptor. The error is io.EOF if the other side closed the socket between two messages.
 func (c *Conn) Receive() (Message, *os.File, error) {
 	var head [4]byte
 	if err := c.readFull(head[:]); err != nil {

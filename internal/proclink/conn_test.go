@@ -83,7 +83,7 @@ func TestHostileBytesAreRejected(t *testing.T) {
 	cases := map[string][]byte{
 		"too long":           {0xff, 0xff, 0xff, 0xff},
 		"not JSON":           {0, 0, 0, 1, 'x'},
-		"cut":                {0, 0, 0, 9, '{'},
+		"truncated":          {0, 0, 0, 9, '{'},
 		"no descriptor":      framed(`{"type":"accept","process":{"rank":0,"replica":0}}`),
 		"view out of bounds": framed(`{"type":"view","view":{"epoch":1,"n":1000000,"r":1000000}}`),
 	}

@@ -18,7 +18,7 @@
 //	   |-- finalized{sums} --------------->|  sums of everything that it has sent
 //	   |<------------------------ bye -----|
 //
-// The peer connects processes but does not forward their messages: these go through the descriptors,
-// never through this socket. The process may be hostile to its peer. So messages are bounded, and the
-// peer closes the socket after a message that it cannot decode.
+// The peer connects processes but does not forward their messages: these go through the descriptors, never through
+// this socket. The process may be hostile. So messages are bounded, and the peer closes the socket after a message
+// that it cannot decode.
 package proclink

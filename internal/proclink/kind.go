@@ -18,7 +18,8 @@ const (
 // Kinds lists all kinds, best first.
 var Kinds = []Kind{Shm, TCP, Stream}
 
-// ParseKinds parses the kinds that an owner or a user allows, best first. An empty list allows all kinds.
+// ParseKinds parses the names of the kinds that an owner or a user allows, best first. An empty list allows all
+// kinds.
 func ParseKinds(names []string) ([]Kind, error) {
 	var kinds []Kind
 	for _, name := range names {

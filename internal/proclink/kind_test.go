@@ -8,14 +8,14 @@ import (
 func TestKindsRoundTrip(t *testing.T) {
 	cases := map[string]struct {
 		names []string
-		want  []Kind // nil: an error
+		want  []Kind // nil if the names are invalid
 	}{
-		"none":    {nil, Kinds},
-		"one":     {[]string{"tcp"}, []Kind{TCP}},
-		"order":   {[]string{"stream", "tcp"}, []Kind{Stream, TCP}},
-		"unknown": {[]string{"tcp", "udp"}, nil},
-		"twice":   {[]string{"tcp", "tcp"}, nil},
-		"empty":   {[]string{""}, nil},
+		"empty list":    {nil, Kinds},
+		"one":           {[]string{"tcp"}, []Kind{TCP}},
+		"order is kept": {[]string{"stream", "tcp"}, []Kind{Stream, TCP}},
+		"unknown":       {[]string{"tcp", "udp"}, nil},
+		"twice":         {[]string{"tcp", "tcp"}, nil},
+		"empty name":    {[]string{""}, nil},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// FDVariable is the environment variable with the number of a process's inherited descriptor. Without it
-// a program runs as a world of one process.
+// FDVariable is the environment variable with the number of the descriptor that a process inherits. Without this
+// variable a program runs as a world of one process.
 const FDVariable = "P2PMPI_FD"
 
 // A Type is the type of a Message.
@@ -24,8 +24,8 @@ const (
 	Pong       Type = "pong"      // Count
 	LogDropped Type = "unkept"    // Text, Lapsed: why this process can no longer bring a new replica up to date
 	Healed     Type = "healed"    // Count, Bytes of the messages replayed to this process, which has caught up
-	Flush      Type = "flush"     // Count; asks when the user has all output; with Records: resume after these
-	Finalized  Type = "finalized" // Summed, Sums; everything that this process owed to others is delivered
+	Flush      Type = "flush"     // Count: requests an answer when the user has all output; with Records: the process resumes after these records
+	Finalized  Type = "finalized" // Summed, Sums; every message of this process has arrived wherever it is needed
 	Abort      Type = "abort"     // Code, Text; aborts the whole job
 	Ahead      Type = "ahead"     // this process has long been ahead of its rank's master
 	Stalled    Type = "stalled"   // this process, a master, waits for other replicas to receive an outcome
@@ -37,12 +37,12 @@ const (
 const (
 	Setup   Type = "setup"   // Job, Process (the receiver), View, Crowded, Heal, Joining; with Kind Shm: Cell, descriptor
 	Start   Type = "start"   // View, Places, ToleratedHang; every process has called mpj.Init
-	Update  Type = "view"    // View: a newer one
+	Update  Type = "view"    // View: the next view
 	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell, with TCP: Key; answers Open
 	Refused Type = "refused" // Process, Text; answers Open
 	Accept  Type = "accept"  // Process (the sender), Kind, descriptor; with Kind Shm: Cell, with TCP: Key
 	Ping    Type = "ping"    // Count
-	Reopen  Type = "reopen"  // Process; reopen the channel to it, which may be broken or inferior to another way
+	Reopen  Type = "reopen"  // Process: the channel to it has to be reopened, because it may be broken or inferior to another route
 	Flushed Type = "flushed" // Count, Records; answers Flush; without Records: a line is incomplete
 	Bye     Type = "bye"     // answers Finalized
 )
@@ -66,8 +66,8 @@ type Message struct {
 	Cell int `json:"cell,omitempty"`
 	// Key is a process's public key: in an Init the sender's own, in a Channel or Accept that of Process.
 	Key []byte `json:"key,omitempty"`
-	// Places contains, for each rank, the numbers of its machine and of its cluster of machines near each
-	// other. Empty: unknown.
+	// Places contains, for each rank, the numbers of its machine and of its cluster of nearby machines. It is
+	// empty if they are unknown.
 	Places [][2]int `json:"places,omitempty"`
 	// ToleratedHang is the job's tolerated silence of a peer, in nanoseconds.
 	ToleratedHang time.Duration `json:"bears,omitempty"`
@@ -83,7 +83,7 @@ type Message struct {
 	// Lapsed reports that the condition lasts only until the program's next checkpoint.
 	Lapsed bool `json:"lapsed,omitempty"`
 
-	// Records contains the numbers of output and standard error records that the user has received.
+	// Records contains the numbers of records of standard output and standard error that the user has received.
 	Records *[2]uint64 `json:"records,omitempty"`
 
 	Divergence *protection.Divergence `json:"divergence,omitempty"`

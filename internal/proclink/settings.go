@@ -29,8 +29,8 @@ func Settings(getenv func(string) string) []string {
 	return all
 }
 
-// CheckSettings validates settings from another peer and returns an error for the first that no process
-// may get.
+// CheckSettings validates settings from another peer. It returns an error for the first setting that a process may
+// not get.
 func CheckSettings(all []string) error {
 	if len(all) > len(settings) {
 		return fmt.Errorf("%d settings, only %d exist", len(all), len(settings))

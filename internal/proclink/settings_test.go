@@ -17,13 +17,13 @@ func TestSettingsIncludeOnlyKnownVariables(t *testing.T) {
 	}
 }
 
-// O1: a job cannot set anything else for its processes.
+// TestO1OtherSettingsAreRefused checks that a job cannot set other environment variables for its processes.
 func TestO1OtherSettingsAreRefused(t *testing.T) {
 	for name, settings := range map[string][]string{
 		"another variable": {"LD_PRELOAD=/x.so"},
-		"no variable":      {""},
+		"empty setting":    {""},
 		"too long":         {CheckVariable + "=" + strings.Repeat("1", maxSetting)},
-		"not text":         {CheckVariable + "=\x00"},
+		"zero byte":        {CheckVariable + "=\x00"},
 		"too many":         {"P2PMPI_CHECK=1", "P2PMPI_CHECK=1", "P2PMPI_CHECK=1"},
 	} {
 		if CheckSettings(settings) == nil {

@@ -5,9 +5,9 @@
 //	                    ^                           |  ^
 //	                    +---- Deliver, Decided -----+  +-- Receive, View, Tick
 //
-// The engine matches messages with receives and knows nothing of replicas. A Protocol sees every send,
-// arrival, decision and failure. It answers with the frames to send on each channel and the messages to
-// pass to the engine. Protocols are pure: no goroutine, no clock, no I/O. A job without replicas has no
-// Protocol, and the engine then moves messages directly. Package replication is the protocol for r > 1.
-// Protocols of rollback recovery can implement the same interface.
+// The engine matches messages with receives and does not depend on replicas. It passes every send, arrival,
+// decision and failure to a Protocol, which returns the frames to send on each channel and the messages for the
+// engine. Protocols are pure: no goroutine, no clock, no I/O. A job without replicas has no Protocol, and the
+// engine then moves messages directly. Package replication is the protocol for r > 1. Protocols of rollback
+// recovery can implement the same interface.
 package protection

@@ -26,7 +26,7 @@ import (
 //	'r' | context | rank | seq                        received
 //	'n' | context | 0 | index                         points
 //	'k', 'K' | context | dest | tag | seq | length | payload     sent, and still kept
-//	'h', 'H' | context | source | the same                       arrived, not received yet
+//	'h', 'H' | context | source | the same                       arrived, but not received yet
 //	'x' | length | bytes                              data of the creator of the checkpoint
 //	'e'                                               end of the checkpoint
 //	'm', 's', 'o' ...
@@ -43,12 +43,12 @@ const (
 	RecordMessage     RecordKind = 'm'
 	RecordOutcome     RecordKind = 'o'
 	RecordState       RecordKind = 'c'
-	RecordSent        RecordKind = 't'
-	RecordReceived    RecordKind = 'r'
-	RecordPoints      RecordKind = 'n'
-	RecordKept        RecordKind = 'k'
-	RecordUnreceived  RecordKind = 'h'
-	RecordOwn         RecordKind = 'x'
+	recordSent        RecordKind = 't'
+	recordReceived    RecordKind = 'r'
+	recordPoints      RecordKind = 'n'
+	recordKept        RecordKind = 'k'
+	recordUnreceived  RecordKind = 'h'
+	recordOwn         RecordKind = 'x'
 	RecordEnd         RecordKind = 'e'
 	recordSynchronous RecordKind = 's' // encoding of a synchronous RecordMessage
 )
@@ -66,11 +66,11 @@ func AppendMessage(b []byte, m *Message) []byte {
 	return appendMessage(b, RecordMessage, m)
 }
 
-// appendMessage appends the record of a message of the given kind, without its payload. Kept messages
-// contain their destination in place of their source.
+// appendMessage appends the record of a message of the given kind, without its payload. The record of a kept
+// message contains the destination in place of the source.
 func appendMessage(b []byte, kind RecordKind, m *Message) []byte {
 	rank := m.Source
-	if kind == RecordKept {
+	if kind == recordKept {
 		rank = m.Dest
 	}
 	b = binary.AppendUvarint(append(b, letter(kind, m.Sync)), uint64(m.Context))
@@ -108,15 +108,15 @@ func AppendOutcome(b []byte, d *Determinant) []byte {
 // A Record is one event of a message log, or a piece of a checkpoint.
 type Record struct {
 	Kind    RecordKind
-	Message *Message    // for RecordMessage, RecordKept, RecordUnreceived; from or to the rank of the log
+	Message *Message    // for RecordMessage, recordKept, recordUnreceived; to the rank of the log or, if kept, from it
 	Outcome Determinant // for RecordOutcome
-	At      Position    // for RecordSent, RecordReceived, RecordPoints
+	At      Position    // for recordSent, recordReceived, recordPoints
 	Length  uint64      // for RecordState: number of bytes that follow, which are not records
-	Bytes   []byte      // for RecordOwn
+	Bytes   []byte      // for recordOwn
 }
 
-// ErrCut reports that a record is incomplete because further bytes are missing.
-var ErrCut = errors.New("truncated record in the message log")
+// ErrTruncated reports that a record is incomplete because further bytes are missing.
+var ErrTruncated = errors.New("truncated record in the message log")
 
 // ReadRecord decodes the first record in b, of the message log of rank self, and returns the bytes after
 // it. The record shares memory with b.
@@ -132,17 +132,17 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 	}
 	switch rec.Kind {
 	case RecordStart, RecordResumed, RecordEnd:
-	case RecordMessage, RecordKept, RecordUnreceived:
+	case RecordMessage, recordKept, recordUnreceived:
 		rec.Message = r.message(rec.Kind, self)
 		rec.Message.Sync = first != byte(rec.Kind)
 	case RecordOutcome:
 		rec.Outcome.Context, rec.Outcome.Index = uint32(r.number(1<<32-1)), r.number(1<<64-1)
 		rec.Outcome.Outcome = r.bytes(frame.MaxPayload)
-	case RecordSent, RecordReceived, RecordPoints:
+	case recordSent, recordReceived, recordPoints:
 		rec.At = Position{Context: uint32(r.number(1<<32 - 1)), Rank: int(r.number(1<<31 - 1)), Seq: r.number(1<<64 - 1)}
 	case RecordState:
 		rec.Length = r.fixed()
-	case RecordOwn:
+	case recordOwn:
 		rec.Bytes = r.bytes(frame.MaxPayload)
 	default:
 		if r.err == nil {
@@ -152,7 +152,7 @@ func ReadRecord(b []byte, self int) (Record, []byte, error) {
 	return rec, r.b, r.err
 }
 
-// A reader decodes values until one is invalid or incomplete.
+// A reader decodes values until a value is invalid or incomplete.
 type reader struct {
 	b   []byte
 	err error
@@ -160,7 +160,7 @@ type reader struct {
 
 func (r *reader) byte() byte {
 	if len(r.b) == 0 {
-		r.err = ErrCut
+		r.err = ErrTruncated
 		return 0
 	}
 	c := r.b[0]
@@ -171,7 +171,7 @@ func (r *reader) byte() byte {
 func (r *reader) message(kind RecordKind, self int) *Message {
 	m := &Message{Context: uint32(r.number(1<<32 - 1))}
 	rank := int(r.number(1<<31 - 1))
-	if m.Source, m.Dest = rank, self; kind == RecordKept {
+	if m.Source, m.Dest = rank, self; kind == recordKept {
 		m.Source, m.Dest = self, rank
 	}
 	m.Tag, m.Seq = r.tag(), r.number(1<<64-1)
@@ -182,7 +182,7 @@ func (r *reader) message(kind RecordKind, self int) *Message {
 // fixed decodes a number of 8 bytes.
 func (r *reader) fixed() uint64 {
 	if len(r.b) < 8 {
-		r.err = ErrCut
+		r.err = ErrTruncated
 		return 0
 	}
 	v := binary.LittleEndian.Uint64(r.b)
@@ -212,7 +212,7 @@ func (r *reader) took(n int) bool {
 	switch {
 	case r.err != nil:
 	case n == 0:
-		r.err = ErrCut
+		r.err = ErrTruncated
 	case n < 0:
 		r.err = errors.New("overlong number in the message log")
 	default:
@@ -228,7 +228,7 @@ func (r *reader) bytes(most uint64) []byte {
 	case r.err != nil:
 		return nil
 	case n > uint64(len(r.b)):
-		r.err = ErrCut
+		r.err = ErrTruncated
 		return nil
 	}
 	b := r.b[:n:n]

@@ -47,7 +47,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 
 func TestSnapshotIsBounded(t *testing.T) {
 	var s Snapshot
-	big := Record{Kind: RecordUnreceived, Message: &Message{Payload: make([]byte, maxSnapshot/2)}}
+	big := Record{Kind: recordUnreceived, Message: &Message{Payload: make([]byte, maxSnapshot/2)}}
 	if err := s.Add(big); err != nil {
 		t.Fatal(err)
 	}
@@ -82,14 +82,14 @@ func TestTruncatedRecordIsAnError(t *testing.T) {
 	b := encodedLog()
 	_, rest, _ := ReadRecord(b, 1)
 	for n := range len(b) - len(rest) {
-		if _, _, err := ReadRecord(b[:n], 1); !errors.Is(err, ErrCut) {
-			t.Errorf("%d bytes: %v, want ErrCut", n, err)
+		if _, _, err := ReadRecord(b[:n], 1); !errors.Is(err, ErrTruncated) {
+			t.Errorf("%d bytes: %v, want ErrTruncated", n, err)
 		}
 	}
 }
 
-// FuzzReadRecord checks that arbitrary bytes of another process are harmless, and that a decoded record
-// is unchanged when it is encoded and decoded again.
+// FuzzReadRecord checks that arbitrary bytes from another process are harmless, and that a decoded record stays
+// the same when it is encoded and decoded again.
 func FuzzReadRecord(f *testing.F) {
 	f.Add(encodedLog())
 	f.Add([]byte("m\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
@@ -118,15 +118,15 @@ func FuzzReadRecord(f *testing.F) {
 // written returns the encoding of r.
 func written(r Record) []byte {
 	switch r.Kind {
-	case RecordMessage, RecordKept, RecordUnreceived:
+	case RecordMessage, recordKept, recordUnreceived:
 		return append(appendMessage(nil, r.Kind, r.Message), r.Message.Payload...)
 	case RecordOutcome:
 		return AppendOutcome(nil, &r.Outcome)
-	case RecordSent, RecordReceived, RecordPoints:
+	case recordSent, recordReceived, recordPoints:
 		return appendPosition(nil, r.Kind, r.At)
 	case RecordState:
 		return AppendState(nil, r.Length)
-	case RecordOwn:
+	case recordOwn:
 		b := AppendSnapshot(nil, &Snapshot{Own: r.Bytes})
 		return b[:len(b)-1]
 	}

@@ -7,20 +7,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Message is a message of the program from one rank to another. Context, Source, Dest and Seq together
-// identify it, equally at all replicas.
+// A Message is a message of the program from one rank to another. Context, Source, Dest and Seq together identify
+// it, and are the same at all replicas.
 type Message struct {
 	Context uint32
 	Source  int // rank
 	Dest    int // rank
 	Tag     int32
 	Seq     uint64 // 1, 2, ... for each (Context, Source, Dest)
-	Sync    bool   // the sender waits until it has been matched
+	Sync    bool   // the sender waits until the message has been matched
 	Payload []byte
 }
 
-// A Point identifies one nondeterministic call of a rank: the Index-th of its context in program order,
-// equal at all replicas.
+// A Point identifies one nondeterministic call of a rank: the Index-th call in its context in program order. It is
+// the same at all replicas.
 type Point struct {
 	Context uint32
 	Index   uint64
@@ -47,15 +47,15 @@ type Output struct {
 	// Released contains payloads passed to Send that the protocol no longer keeps. Frames with them may
 	// still be unsent.
 	Released [][]byte
-	// Diverged contains this process's statements about messages that not all replicas of its rank have
-	// produced alike, or that were changed in transit.
+	// Diverged contains this process's statements about messages that differ between the replicas of its rank, or
+	// that were changed in transit.
 	Diverged []Divergence
-	// Recalls contains the requests of new replicas of the rank for pieces of this process's message log.
-	Recalls []Recall
-	// State continues the program's state in the checkpoint from which this new process resumes: the
-	// bytes after those of the last Output.
+	// LogRequests contains requests for pieces of this process's message log, from new replicas of the rank.
+	LogRequests []LogRequest
+	// State is the next part of the program's state, from the checkpoint from which this new process resumes. It
+	// follows the bytes in the State of the previous Output.
 	State []byte
-	// Lost is the reason why this process, which was to join its rank, never can; empty if it can.
+	// Lost, if not empty, is the reason why this new process can never join its rank.
 	Lost string
 	// UpToDate, if not zero, states that this process, which is set aside, may count again.
 	UpToDate UpToDate
@@ -68,9 +68,9 @@ type UpToDate struct {
 	Term  uint64 `json:"term"`  // epoch in which the master became master
 }
 
-// A Recall requests a process's message log from a position on: To already has that many bytes of its
-// records.
-type Recall struct {
+// A LogRequest is the request of the process To for the rest of a message log, of which it already has the first
+// Position bytes.
+type LogRequest struct {
 	To       view.Process
 	Position uint64
 }
@@ -100,7 +100,7 @@ type Divergence struct {
 	Received uint64       `json:"received"` // digest
 }
 
-// Differs reports whether the process has produced something else than the receiver has received.
+// Differs reports whether the message that the process produced differs from the one that was received.
 func (d Divergence) Differs() bool { return d.Produced != d.Received }
 
 // Valid returns an error unless process p of a job with view v can report d, which must be about a
@@ -114,7 +114,7 @@ func (d Divergence) Valid(p view.Process, v view.View) error {
 
 // String describes d for the log.
 func (d Divergence) String() string {
-	return fmt.Sprintf("message %d to rank %d on communicator %d (slot %d): tag %d, %d bytes, digest %016x; %v has got digest %016x",
+	return fmt.Sprintf("message %d to rank %d on communicator %d (slot %d): tag %d, %d bytes, digest %016x; %v has received digest %016x",
 		d.Seq, d.Receiver.Rank, d.Context>>8, d.Context&0xff, d.Tag, d.Length, d.Produced, d.Receiver, d.Received)
 }
 
@@ -122,24 +122,24 @@ func (d Divergence) String() string {
 type Protocol interface {
 	// Send takes over m and its payload, and numbers it. Dest may be the process's own rank.
 	Send(m Message) Output
-	// Receive processes a frame from a process. An error means that the sender violated the protocol;
-	// then nothing has been changed.
+	// Receive processes a frame from a process. An error means that the sender violated the protocol; its state is
+	// then unchanged.
 	Receive(from view.Process, f frame.Frame) (Output, error)
 	// Decider reports whether this process now chooses the outcomes of its nondeterministic calls. Any
 	// call of another method may change this.
 	Decider() bool
-	// Decide records the outcome that the decider chose for a point. The outcome is returned in Decided,
-	// at once or later, when the program may see it.
+	// Decide records the outcome that the decider chose for a point. When the program may see the outcome, at once
+	// or later, an Output returns it in Decided.
 	Decide(d Determinant) Output
 	// View sets a newer view; older ones are ignored.
 	View(v view.View) Output
 	// Reopened records that the channel to p was lost and reopened, so earlier frames may not have
 	// arrived.
 	Reopened(p view.Process) Output
-	// Tick lets time pass, so that delayed acknowledgements are sent.
+	// Tick is called periodically, so that delayed acknowledgements are sent.
 	Tick() Output
-	// Sent returns the number of the last message that Send numbered for a rank in a context. Received
-	// returns the number of the last message delivered from a rank in a context.
+	// Sent returns the number of the last message that this process has sent to a rank in a context. Received
+	// returns the number of the last message that was delivered from a rank in a context.
 	Sent(context uint32, dest int) uint64
 	Received(context uint32, source int) uint64
 	// Waiting reports whether this process, as the decider, has an outcome that the program may not see
@@ -148,22 +148,22 @@ type Protocol interface {
 	// Joining reports whether this process, which is new in its rank, has not caught up with the rank
 	// yet. It changes from true to false at most once.
 	Joining() bool
-	// LogComplete reports whether this process has the complete state of its rank: it is not new, or has the
-	// complete message log of its rank. It changes from false to true at most once.
+	// LogComplete reports whether this process has the complete state of its rank, because it is not new or has
+	// received the complete message log of its rank. It changes from false to true at most once.
 	LogComplete() bool
 	// Snapshot returns the state of this process's messages that another process needs to resume from here:
 	// Sent, Received and Kept. The payloads still belong to the protocol.
 	Snapshot() Snapshot
-	// Checkpointed reports whether this process, which is new in its rank, has to resume from a
-	// checkpoint. Resume resumes from it, once it has Arrived and the program is at its own first
-	// checkpoint. Resume returns the snapshot, and the Output of the records after it.
+	// Checkpointed reports whether this process, which is new in its rank, has to resume from a checkpoint. Resume
+	// resumes from the checkpoint, once the checkpoint has Arrived and the program is at its own first checkpoint.
+	// Resume returns the snapshot, and the Output of the records after the checkpoint.
 	Checkpointed() Checkpointed
 	Resume() (Snapshot, Output)
-	// Sums returns a summary of everything that this process has sent, ordered by Context and Dest. ok is
-	// false if the process has resumed from a checkpoint, since it does not know the earlier messages.
+	// Sums returns a summary of everything that this process has sent, ordered by Context and Dest. ok is false if
+	// the process has resumed from a checkpoint, because the sum of the earlier messages is then unknown.
 	Sums() (sums []Sum, ok bool)
-	// Retained returns the number of bytes that the protocol keeps for other processes: 0 when every
-	// message of this process has arrived wherever it is needed.
+	// Retained returns the number of bytes that the protocol keeps for other processes. It is 0 when every message
+	// of this process has arrived wherever it is needed.
 	Retained() int
 }
 

@@ -10,17 +10,17 @@ type Checkpointed uint8
 
 // The states.
 const (
-	NoCheckpoint Checkpointed = iota // there is none, or the process has resumed from it
-	Arriving                         // it is arriving, or it is unknown whether there is one
-	Arrived                          // all of it has arrived, and Resume may be called
+	NoCheckpoint Checkpointed = iota // no checkpoint exists, or the process has resumed from it
+	Arriving                         // the checkpoint is arriving, or it is unknown whether one exists
+	Arrived                          // the complete checkpoint has arrived, and Resume may be called
 )
 
-// A Position is the progress of a rank in one context: of its messages to or from another rank or, with
-// Rank 0, of its points.
+// A Position is the progress of a rank in one context: the number of its last message to or from another rank or,
+// with Rank 0, of its last point.
 type Position struct {
 	Context uint32
 	Rank    int
-	Seq     uint64 // number of the last one
+	Seq     uint64 // number of the last message or point
 }
 
 // A Snapshot is the state, besides the program's, that a process needs to resume from a checkpoint of its
@@ -29,11 +29,11 @@ type Snapshot struct {
 	Sent       []Position // last messages that are not in Kept
 	Received   []Position
 	Points     []Position
-	Kept       []Message // messages that some process may lack, in program order
+	Kept       []Message // messages that a process may lack, in program order
 	Unreceived []Message // messages that the program has not received, in order per stream
 	Own        []byte    // data of the creator of the checkpoint
 
-	size int // size of what has been added
+	size int // size of all added records
 }
 
 // maxSnapshot bounds the bytes of a snapshot, including snapshotCost for each record.
@@ -47,19 +47,19 @@ func AppendSnapshot(b []byte, s *Snapshot) []byte {
 	rows := []struct {
 		kind RecordKind
 		at   []Position
-	}{{RecordSent, s.Sent}, {RecordReceived, s.Received}, {RecordPoints, s.Points}}
+	}{{recordSent, s.Sent}, {recordReceived, s.Received}, {recordPoints, s.Points}}
 	for _, row := range rows {
 		for _, at := range row.at {
 			b = appendPosition(b, row.kind, at)
 		}
 	}
 	for i := range s.Kept {
-		b = append(appendMessage(b, RecordKept, &s.Kept[i]), s.Kept[i].Payload...)
+		b = append(appendMessage(b, recordKept, &s.Kept[i]), s.Kept[i].Payload...)
 	}
 	for i := range s.Unreceived {
-		b = append(appendMessage(b, RecordUnreceived, &s.Unreceived[i]), s.Unreceived[i].Payload...)
+		b = append(appendMessage(b, recordUnreceived, &s.Unreceived[i]), s.Unreceived[i].Payload...)
 	}
-	b = binary.AppendUvarint(append(b, byte(RecordOwn)), uint64(len(s.Own)))
+	b = binary.AppendUvarint(append(b, byte(recordOwn)), uint64(len(s.Own)))
 	return append(append(b, s.Own...), byte(RecordEnd))
 }
 
@@ -75,20 +75,20 @@ func (s *Snapshot) Size() int {
 	return n
 }
 
-// Add adds one record of those that AppendSnapshot has written.
+// Add adds one record that AppendSnapshot has written.
 func (s *Snapshot) Add(r Record) error {
 	switch r.Kind {
-	case RecordSent:
+	case recordSent:
 		s.Sent = append(s.Sent, r.At)
-	case RecordReceived:
+	case recordReceived:
 		s.Received = append(s.Received, r.At)
-	case RecordPoints:
+	case recordPoints:
 		s.Points = append(s.Points, r.At)
-	case RecordKept:
+	case recordKept:
 		s.Kept = append(s.Kept, *r.Message)
-	case RecordUnreceived:
+	case recordUnreceived:
 		s.Unreceived = append(s.Unreceived, *r.Message)
-	case RecordOwn:
+	case recordOwn:
 		s.Own = r.Bytes
 	default:
 		return fmt.Errorf("record of kind %q within a checkpoint", r.Kind)

@@ -8,21 +8,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Sum summarizes all messages that a process has sent to one rank in one context. Replicas that have
-// sent the same have the same Sum. So it reveals a replica that stopped earlier or continued longer, even
+// A Sum summarizes all messages that a process has sent to one rank in one context. Replicas that have sent the
+// same messages have equal sums. So sums reveal a replica that has sent fewer or more messages than another, even
 // if no receiver has a message to compare.
 type Sum struct {
 	Context uint32 `json:"context"`
 	Dest    int    `json:"dest"`   // rank of the destination, possibly the process's own
 	Count   uint64 `json:"count"`  // number of messages
-	Digest  uint64 `json:"digest"` // of their tags and lengths; for the own rank, also of the payloads
+	Digest  uint64 `json:"digest"` // of the tags and lengths; if Dest is the process's own rank, also of the payloads
 }
 
 // MaxSums bounds the number of a process's sums.
 const MaxSums = 512
 
-// Clip returns sums with at most MaxSums elements. It combines those at the end into one, with the
-// context and destination of the first of them and a digest of all.
+// Clip returns sums with at most MaxSums elements. It combines the sums at the end into one sum, with the context
+// and destination of the first of them and a digest of all.
 func Clip(sums []Sum) []Sum {
 	if len(sums) <= MaxSums {
 		return sums
@@ -37,8 +37,8 @@ func Clip(sums []Sum) []Sum {
 	return append(slices.Clone(sums[:MaxSums-1]), rest)
 }
 
-// Mix returns a digest of x and the previous digest. It is the step of SplitMix64 (Steele, Lea and Flood,
-// 2014), and no protection against an adversary that chooses x.
+// Mix returns a digest of x and the previous digest. It is the step of SplitMix64 (Steele, Lea and Flood, 2014),
+// and does not protect against an adversary that chooses x.
 func Mix(digest, x uint64) uint64 {
 	z := (digest ^ x) + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -66,9 +66,9 @@ func compareSums(a, b Sum) int {
 // SortSums sorts sums by Context and Dest.
 func SortSums(sums []Sum) { slices.SortFunc(sums, compareSums) }
 
-// Unlike returns the first elements in which a and b differ. If one of them has no such element, it is
-// returned with Count 0. ok is false if a and b are equal.
-func Unlike(a, b []Sum) (x, y Sum, ok bool) {
+// FirstDifference returns the first elements in which a and b differ. If only one of a and b has such an element,
+// the other result has Count 0. ok is false if a and b are equal.
+func FirstDifference(a, b []Sum) (x, y Sum, ok bool) {
 	for len(a) > 0 || len(b) > 0 {
 		switch {
 		case len(b) == 0 || len(a) > 0 && compareSums(a[0], b[0]) < 0:
@@ -83,7 +83,7 @@ func Unlike(a, b []Sum) (x, y Sum, ok bool) {
 	return x, y, false
 }
 
-// String describes s for messages.
+// String describes s for error messages.
 func (s Sum) String() string {
 	return fmt.Sprintf("%d messages to rank %d on communicator %d (slot %d), digest %016x",
 		s.Count, s.Dest, s.Context>>8, s.Context&0xff, s.Digest)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestUnlikeReturnsTheFirstDifference(t *testing.T) {
+func TestFirstDifference(t *testing.T) {
 	s := func(context uint32, dest int, count uint64) Sum {
 		return Sum{Context: context, Dest: dest, Count: count}
 	}
@@ -15,15 +15,15 @@ func TestUnlikeReturnsTheFirstDifference(t *testing.T) {
 		x, y   Sum
 		unlike bool
 	}{
-		{"nothing", nil, nil, Sum{}, Sum{}, false},
-		{"the same", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2)}, Sum{}, Sum{}, false},
-		{"another count", []Sum{s(1, 0, 2), s(2, 0, 1)}, []Sum{s(1, 0, 2), s(2, 0, 3)}, s(2, 0, 1), s(2, 0, 3), true},
-		{"one has no such messages", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2), s(1, 1, 5)}, s(1, 1, 0), s(1, 1, 5), true},
-		{"the other has none", []Sum{s(1, 0, 2), s(3, 0, 1)}, []Sum{s(3, 0, 1)}, s(1, 0, 2), s(1, 0, 0), true},
+		{"both empty", nil, nil, Sum{}, Sum{}, false},
+		{"equal", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2)}, Sum{}, Sum{}, false},
+		{"different counts", []Sum{s(1, 0, 2), s(2, 0, 1)}, []Sum{s(1, 0, 2), s(2, 0, 3)}, s(2, 0, 1), s(2, 0, 3), true},
+		{"missing from the first", []Sum{s(1, 0, 2)}, []Sum{s(1, 0, 2), s(1, 1, 5)}, s(1, 1, 0), s(1, 1, 5), true},
+		{"missing from the second", []Sum{s(1, 0, 2), s(3, 0, 1)}, []Sum{s(3, 0, 1)}, s(1, 0, 2), s(1, 0, 0), true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if x, y, unlike := Unlike(tt.a, tt.b); x != tt.x || y != tt.y || unlike != tt.unlike {
+			if x, y, unlike := FirstDifference(tt.a, tt.b); x != tt.x || y != tt.y || unlike != tt.unlike {
 				t.Errorf("got %v, %v, %v; want %v, %v, %v", x, y, unlike, tt.x, tt.y, tt.unlike)
 			}
 		})
@@ -43,8 +43,8 @@ func TestClippedSumsReportEveryDifference(t *testing.T) {
 	for _, i := range []int{0, MaxSums - 1, MaxSums, 3*MaxSums - 1} {
 		other := slices.Clone(sums)
 		other[i].Digest++
-		if _, _, unlike := Unlike(whole, Clip(other)); !unlike {
-			t.Errorf("row %d differs, but Unlike did not find it", i)
+		if _, _, unlike := FirstDifference(whole, Clip(other)); !unlike {
+			t.Errorf("row %d differs, but FirstDifference did not find it", i)
 		}
 	}
 }

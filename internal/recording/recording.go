@@ -24,18 +24,18 @@ func Of(t testing.TB, messages ...proto.Message) []byte {
 	return b.Bytes()
 }
 
-// New returns a stream on which the peer from has sent said and nothing more. Writes to it are discarded.
-func New(from p2ppeer.ID, said []byte) network.Stream {
-	return stream{conn: conn{from: from}, said: bytes.NewReader(said)}
+// New returns a stream on which the peer from has sent exactly the bytes sent. Writes to it are discarded.
+func New(from p2ppeer.ID, sent []byte) network.Stream {
+	return stream{conn: conn{from: from}, sent: bytes.NewReader(sent)}
 }
 
 type stream struct {
-	network.Stream // nil: the other methods are not called
+	network.Stream // nil, because the other methods are not called
 	conn           conn
-	said           *bytes.Reader
+	sent           *bytes.Reader
 }
 
-func (s stream) Read(b []byte) (int, error)                   { return s.said.Read(b) }
+func (s stream) Read(b []byte) (int, error)                   { return s.sent.Read(b) }
 func (s stream) Write(b []byte) (int, error)                  { return len(b), nil }
 func (s stream) Close() error                                 { return nil }
 func (s stream) Reset() error                                 { return nil }
@@ -46,7 +46,7 @@ func (s stream) SetWriteDeadline(time.Time) error             { return nil }
 func (s stream) Conn() network.Conn                           { return s.conn }
 
 type conn struct {
-	network.Conn // nil: the other methods are not called
+	network.Conn // nil, because the other methods are not called
 	from         p2ppeer.ID
 }
 

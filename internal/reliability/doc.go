@@ -1,5 +1,5 @@
-// Package reliability computes the effect of replication: how likely a job fails whose processes fail
-// independently, and how many replicas it needs.
+// Package reliability computes the effect of replication: the probability that a job fails if its processes fail
+// independently, and the number of replicas that the job needs.
 //
 //	what peers have    expected        n ranks,
 //	seen of themselves time            wanted success

@@ -11,22 +11,22 @@ type History struct {
 	Ends int           `json:"ends"` // ends without waiting for jobs: crashed, killed or halted without draining
 }
 
-// The prior for a peer without history is one end per day. That is worse than most peers, and soon
-// outweighed: after a month without an end, a peer is expected to have one in 31 days.
+// The prior for a peer without history is one end per day. Most peers are better, and their history soon outweighs
+// the prior: after a month without an end, a peer is expected to have one end in 31 days.
 const (
 	priorUp   = 24 * time.Hour
 	priorEnds = 1
 )
 
-// MaxUp and MaxEnds bound a peer's statement about itself. Whatever it claims, it is expected to end
-// at least once in 100 days, and at most every 86 s.
+// MaxUp and MaxEnds bound a peer's statement about itself. Whatever the peer claims, it is expected to end at
+// least once in 100 days, and at most once in 86 s.
 const (
 	MaxUp   = 99 * 24 * time.Hour
 	MaxEnds = 1000
 )
 
-// Recent returns a history with an Up of at most MaxUp. A longer one is scaled down with its ends in
-// proportion, so that early ends lose weight.
+// Recent returns h with an Up of at most MaxUp. It scales down Up and Ends of a longer history in proportion, so
+// that early ends lose weight.
 func (h History) Recent() History {
 	if h.Up <= MaxUp {
 		return h
@@ -34,7 +34,7 @@ func (h History) Recent() History {
 	return History{Up: MaxUp, Ends: int(float64(h.Ends) * float64(MaxUp) / float64(h.Up))}
 }
 
-// Fails returns the probability that the peer ends within a time. Ends are assumed to be independent of
+// Fails returns the probability that the peer ends within the given time. It assumes that ends are independent of
 // each other and of the running time so far.
 func (h History) Fails(within time.Duration) float64 {
 	up := min(max(h.Up, 0), MaxUp) + priorUp

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The values of P2P-MPI, which its slides truncate (0.01 for 0.0198).
+// TestJobFails uses the values of the P2P-MPI slides, which are truncated there (0.01 for 0.0198).
 func TestJobFails(t *testing.T) {
 	tests := []struct {
 		n, r int

@@ -1,5 +1,5 @@
-// Package skip decides which tests to skip: those that need something that the machine lacks and, with
-// -short, those that take long.
+// Package skip decides which tests to skip: tests that need a resource that the machine lacks and, with -short,
+// slow tests.
 package skip
 
 import (
@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// Forbidden reports whether a test that lacks something has to fail instead of being skipped. It returns
-// true if the environment variable CI is set, so that no test passes there without having run.
+// Forbidden reports whether a test that lacks a resource must fail instead of being skipped. It returns true if
+// the environment variable CI is set, so that no test passes in CI without having run.
 func Forbidden() bool { return os.Getenv("CI") != "" }
 
-// Lacks skips a test that needs something that the machine lacks. If Forbidden returns true, the test
-// fails instead.
+// Lacks skips a test that needs a resource that the machine lacks. If Forbidden returns true, the test fails
+// instead.
 func Lacks(t testing.TB, need any) {
 	t.Helper()
 	if Forbidden() {
 		t.Fatalf("this test needs %v; it is not skipped because CI is set", need)
 	}
-	t.Skipf("this needs %v", need)
+	t.Skipf("this test needs %v", need)
 }
 
 // Long skips a test with -short. It is for tests that take more than a second or two, or that wait in
@@ -26,7 +26,7 @@ func Lacks(t testing.TB, need any) {
 func Long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("this takes long: run it without -short (make test-all)")
+		t.Skip("this test is slow: run it without -short (make test-all)")
 	}
 }
 

@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// permitted lists skips that are not due to a missing resource. A test with one of these messages
-// runs elsewhere, or has nothing to check.
+// permitted maps the messages of skips that are not due to a missing resource to the reason why each is harmless.
 var permitted = map[string]string{
-	"the race detector needs more memory than is granted": "CI runs it once more without that",
+	"the race detector needs more memory than is granted": "CI also runs it without the race detector",
 	"version 2 tells by itself":                           "there is nothing to find out",
 	"this is not version 1":                               "a machine has one version",
 	"this is not version 2":                               "CI runs it in an emulated machine (.ci/version2)",
@@ -21,8 +20,8 @@ var permitted = map[string]string{
 	"with -mutants":                                       "only changes to the protocol's rules need it",
 }
 
-// TestOnlyListedTestsAreSkipped: every other test reports the missing resource through Lacks, and so fails
-// in CI.
+// TestOnlyListedTestsAreSkipped checks that all tests but those in permitted report a missing resource with Lacks,
+// and so fail in CI.
 func TestOnlyListedTestsAreSkipped(t *testing.T) {
 	found := make(map[string]bool)
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

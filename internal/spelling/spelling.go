@@ -1,10 +1,11 @@
-// Package spelling finds the name that a mistyped one probably means.
+// Package spelling finds the name that the user of a mistyped name probably meant.
 package spelling
 
 import "strings"
 
-// Nearest returns the name that is nearest to typed, or "" if none is near: one mistake in a short word,
-// two in a longer one, or a truncated name. It ignores case. Of several names it returns the first.
+// Nearest returns the name that is nearest to typed, or "" if no name is near. A name is near if typed is the
+// beginning of the name, or has at most one mistake in a short name and two in a longer one. Nearest ignores case.
+// Of several equally near names it returns the first.
 func Nearest(typed string, names []string) string {
 	most := 1
 	if len(typed) >= 5 {

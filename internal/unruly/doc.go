@@ -1,3 +1,3 @@
-// Package unruly does in tests what hostile programs do: it hides memory and files and, on Linux, evades
-// being stopped.
+// Package unruly implements, for tests, the behaviour of hostile programs: hiding memory and files and, on Linux,
+// evading being stopped.
 package unruly

@@ -9,11 +9,11 @@ import (
 	"unsafe"
 )
 
-// Wake starts timers that resume this process with SIGCONT whenever it is stopped, until it ends. Each
-// timer fires again when its signal has been taken. A stop discards pending SIGCONT signals, and their
-// timers do not fire again, so there are many timers.
-func Wake() error {
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGCONT) // otherwise the signals would not be taken
+// StartResumeTimers starts timers that resume this process with SIGCONT whenever it is stopped, until it ends. A
+// timer fires again only after its signal was delivered. A stop discards pending SIGCONT signals, whose timers
+// then do not fire again, so there are many timers.
+func StartResumeTimers() error {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGCONT) // otherwise the process would ignore the signals
 	var timers [64]timer
 	for i := range timers {
 		timers[i].event.signal = int32(syscall.SIGCONT)
@@ -32,8 +32,8 @@ func Wake() error {
 	return nil
 }
 
-// Rouse starts processes that continuously send SIGCONT to their process group until they are killed.
-func Rouse(n int) error {
+// StartResumers starts processes that continuously send SIGCONT to their process group until they are killed.
+func StartResumers(n int) error {
 	for range n {
 		switch child, errno := fork(); {
 		case errno != 0:
@@ -47,10 +47,10 @@ func Rouse(n int) error {
 	return nil
 }
 
-// Hop starts a process that appends more to a file and renames it, back and forth between the names from
-// and to. It does so the given number of times or until it is killed. In fact each step runs in a new
-// process, which sets timers to resume itself, forks the next one, and ends.
-func Hop(from, to string, more []byte, times int) error {
+// StartRenamer starts a process that appends more to a file and renames the file, back and forth between the names
+// from and to, the given number of times or until it is killed. Each step runs in a new process, which sets timers
+// that resume it, forks the next process, and ends.
+func StartRenamer(from, to string, more []byte, times int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	a, err := syscall.BytePtrFromString(from)
@@ -61,9 +61,9 @@ func Hop(from, to string, more []byte, times int) error {
 	if err != nil {
 		return err
 	}
-	h := hopper{from: a, to: b, more: more, left: times}
-	for i := range h.timers {
-		h.timers[i].event.signal = int32(syscall.SIGCONT)
+	r := renamer{from: a, to: b, more: more, left: times}
+	for i := range r.timers {
+		r.timers[i].event.signal = int32(syscall.SIGCONT)
 	}
 	if child, errno := fork(); child != 0 || errno != 0 {
 		if errno != 0 {
@@ -71,31 +71,32 @@ func Hop(from, to string, more []byte, times int) error {
 		}
 		return nil
 	}
-	h.hop()
+	r.run()
 	return nil
 }
 
-// A hopper is the state that one process passes on to the next.
-type hopper struct {
+// A renamer is the state that one process passes on to the next.
+type renamer struct {
 	from, to *byte
 	more     []byte
 	left     int
 	timers   [4]timer
 }
 
-// hop makes only raw system calls and changes only its stack, because a forked child has a single thread.
+// run makes only raw system calls and changes only its stack, because the Go runtime does not work in a forked
+// child, which has a single thread.
 //
 //go:norace
-func (h hopper) hop() {
-	for ; h.left > 0; h.left-- {
-		for i := range h.timers {
-			h.timers[i].make()
-			h.timers[i].start(100_000 << (2 * i))
+func (r renamer) run() {
+	for ; r.left > 0; r.left-- {
+		for i := range r.timers {
+			r.timers[i].make()
+			r.timers[i].start(100_000 << (2 * i))
 		}
-		write(h.from, h.more)
+		write(r.from, r.more)
 		at := -100 // AT_FDCWD
-		syscall.RawSyscall6(syscall.SYS_RENAMEAT, uintptr(at), uintptr(unsafe.Pointer(h.from)), uintptr(at), uintptr(unsafe.Pointer(h.to)), 0, 0)
-		h.from, h.to = h.to, h.from
+		syscall.RawSyscall6(syscall.SYS_RENAMEAT, uintptr(at), uintptr(unsafe.Pointer(r.from)), uintptr(at), uintptr(unsafe.Pointer(r.to)), 0, 0)
+		r.from, r.to = r.to, r.from
 		if child, errno := fork(); child != 0 && errno == 0 {
 			break
 		}
@@ -126,11 +127,11 @@ func fork() (child uintptr, errno syscall.Errno) {
 	return child, errno
 }
 
-// Bear forks children that exit at once, one after the other, until a fork fails. That is harmless by
+// ForkRepeatedly forks children that exit at once, one after the other, until a fork fails. That is harmless by
 // itself, but the kernel's work for each fork grows with the memory of this process.
-func Bear() error {
+func ForkRepeatedly() error {
 	for {
-		child, errno := bear()
+		child, errno := forkAndExit()
 		if errno != 0 {
 			return errno
 		}
@@ -141,7 +142,7 @@ func Bear() error {
 }
 
 //go:norace
-func bear() (child uintptr, errno syscall.Errno) {
+func forkAndExit() (child uintptr, errno syscall.Errno) {
 	if child, errno = fork(); child == 0 && errno == 0 {
 		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 	}

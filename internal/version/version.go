@@ -1,7 +1,7 @@
 package version
 
-// Protocol is the protocol version that two peers, and a peer and its processes, must agree on. It
-// changes whenever the meaning of bytes between them changes.
+// Protocol is the protocol version that two peers, and a peer and its processes, must agree on. It changes
+// whenever the meaning of the bytes that they exchange changes.
 const Protocol = 15
 
 // Release is the version shown to users.

@@ -23,10 +23,10 @@ func (v View) AsideChanged(p Process) uint64 {
 	return max(v.Aside[i], v.Returned[i])
 }
 
-// SetAside returns the next epoch, in which p is set aside. A process that is already set aside is set
-// aside again: it has to prove once more that it lacks nothing. If p was last set aside or returned in
-// another epoch than at, the request is outdated or already carried out. Then the view is unchanged, and
-// changed is false. The same holds if p is not live or is a master.
+// SetAside returns the next epoch, in which p is set aside. A process that is already set aside is set aside
+// again: it has to prove once more that it lacks nothing. If p was last set aside or returned in an epoch other
+// than at, the request is outdated or has already been carried out. The view is then unchanged, and changed is
+// false. The same holds if p is not live or is a master.
 func (v View) SetAside(p Process, at uint64) (next View, changed bool) {
 	if !v.Live(p) || v.IsMaster(p) || v.AsideChanged(p) != at {
 		return v, false
@@ -36,10 +36,10 @@ func (v View) SetAside(p Process, at uint64) (next View, changed bool) {
 	return next, true
 }
 
-// Return returns the next epoch, in which p counts again after it was set aside in the epoch since. The
-// master that became master in the epoch term has stated that p lacks nothing. If p was set aside in
-// another epoch, or the present master became master in another one, the request is outdated. Then the
-// view is unchanged, and changed is false.
+// Return returns the next epoch, in which p counts again after it was set aside in the epoch since. The master
+// that became master in the epoch term has stated that p lacks nothing. If p was set aside in an epoch other than
+// since, or the present master became master in an epoch other than term, the request is outdated. The view is
+// then unchanged, and changed is false.
 func (v View) Return(p Process, since, term uint64) (next View, changed bool) {
 	if since == 0 || v.AsideSince(p) != since || v.Since[p.Rank] != term {
 		return v, false
@@ -64,10 +64,10 @@ func (v *View) mark(p Process, since uint64) {
 	v.Aside[i] = since
 }
 
-// succeed names a new master for rank, which has no live master. A replica that is set aside can become
-// master only if some replica has finished, because that one waited until the others lacked nothing.
-// Otherwise the replicas that are set aside are lost with the master, because no process can send them
-// the outcomes that they lack.
+// succeed names a new master for rank, which has no live master. A replica that is set aside can become master
+// only if another replica has finished, because a replica finishes only when the others lack nothing. Otherwise
+// the replicas that are set aside fail with the master, because no process can send them the outcomes that they
+// lack.
 func (v *View) succeed(rank int) {
 	ps := v.LiveReplicas(rank)
 	for _, p := range ps {
@@ -87,7 +87,7 @@ func (v *View) succeed(rank int) {
 	}
 }
 
-// finished reports whether some replica of rank has finished.
+// finished reports whether a replica of rank has finished.
 func (v *View) finished(rank int) bool {
 	for k := range v.R {
 		if v.State(Process{Rank: rank, Replica: k}) == Finished {

@@ -2,7 +2,7 @@ package view
 
 import "testing"
 
-// after applies steps to a view; each step has to change it.
+// after applies steps to a view. Each step must change the view.
 func after(t *testing.T, v View, steps ...func(View) (View, bool)) View {
 	t.Helper()
 	for i, step := range steps {
@@ -35,25 +35,25 @@ func joined(v View) (View, bool) {
 	return next, changed
 }
 
-// TestR4ReplicaSetAsideNeverBecomesMaster checks which replica becomes master of a rank after the failure of its
-// master: never one that may lack outcomes.
+// TestR4ReplicaSetAsideNeverBecomesMaster checks that, after a master has failed, no replica that may lack
+// outcomes becomes master.
 func TestR4ReplicaSetAsideNeverBecomesMaster(t *testing.T) {
 	type steps = []func(View) (View, bool)
 	for name, c := range map[string]struct {
 		r      int
 		steps  steps
 		states string // of rank 0, by first letter: live, finished, failed (x)
-		master int    // -1: none
+		master int    // -1 if the rank has no master
 	}{
-		"no other replica is left":       {2, steps{aside(1), with(0, Failed)}, "xx", -1},
-		"another one is left":            {3, steps{aside(1), with(0, Failed)}, "xll", 2},
-		"it counts again":                {2, steps{aside(1), returned(1, 2, 1), with(0, Failed)}, "xl", 1},
-		"the master has finished":        {2, steps{aside(1), with(0, Finished)}, "fl", 1},
-		"another one had finished":       {3, steps{aside(1), with(2, Finished), with(0, Failed)}, "xlf", 1},
-		"it fails itself":                {2, steps{aside(1), with(1, Failed)}, "lx", 0},
-		"two are aside":                  {3, steps{aside(1), aside(2), with(0, Failed)}, "xxx", -1},
-		"one that has joined takes over": {2, steps{aside(1), joined, with(0, Failed)}, "xll", 2},
-		"that one fails as well":         {2, steps{aside(1), joined, with(0, Failed), with(2, Failed)}, "xxx", -1},
+		"no other replica is left":             {2, steps{aside(1), with(0, Failed)}, "xx", -1},
+		"another replica is left":              {3, steps{aside(1), with(0, Failed)}, "xll", 2},
+		"the replica counts again":             {2, steps{aside(1), returned(1, 2, 1), with(0, Failed)}, "xl", 1},
+		"the master has finished":              {2, steps{aside(1), with(0, Finished)}, "fl", 1},
+		"another replica had finished":         {3, steps{aside(1), with(2, Finished), with(0, Failed)}, "xlf", 1},
+		"the replica fails":                    {2, steps{aside(1), with(1, Failed)}, "lx", 0},
+		"two are aside":                        {3, steps{aside(1), aside(2), with(0, Failed)}, "xxx", -1},
+		"a replica that has joined takes over": {2, steps{aside(1), joined, with(0, Failed)}, "xll", 2},
+		"the joined replica also fails":        {2, steps{aside(1), joined, with(0, Failed), with(2, Failed)}, "xxx", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := after(t, New(1, c.r), c.steps...)
@@ -74,7 +74,7 @@ func TestR4ReplicaSetAsideNeverBecomesMaster(t *testing.T) {
 	}
 }
 
-// TestR4StaleStatementsRestoreNoProcess checks that a process returns only by a statement of its rank's
+// TestR4StaleStatementsRestoreNoProcess checks that a process counts again only after a statement of its rank's
 // present master about the epoch in which the process was set aside.
 func TestR4StaleStatementsRestoreNoProcess(t *testing.T) {
 	p := Process{0, 1}
@@ -86,13 +86,13 @@ func TestR4StaleStatementsRestoreNoProcess(t *testing.T) {
 		since, term uint64
 		want        bool
 	}{
-		"as it is":                    {once, 2, 1, true},
-		"another epoch":               {once, 1, 1, false},
-		"no epoch":                    {New(1, 3), 0, 1, false},
-		"set aside again since":       {again, 2, 1, false},
-		"the later time":              {again, 3, 1, true},
-		"of a master that has failed": {moved, 2, 1, false},
-		"of its successor":            {moved, 2, 3, true},
+		"the present epoch and term": {once, 2, 1, true},
+		"another epoch":              {once, 1, 1, false},
+		"never set aside":            {New(1, 3), 0, 1, false},
+		"set aside again since":      {again, 2, 1, false},
+		"the later epoch":            {again, 3, 1, true},
+		"term of a failed master":    {moved, 2, 1, false},
+		"term of its successor":      {moved, 2, 3, true},
 	} {
 		next, changed := c.v.Return(p, c.since, c.term)
 		if changed != c.want || changed != (next.Epoch == c.v.Epoch+1) || next.Counts(p) == (c.v.AsideSince(p) != 0 && !c.want) {
@@ -115,14 +115,14 @@ func TestV4ProcessIsSetAsideOnce(t *testing.T) {
 		at   uint64
 		want bool
 	}{
-		"the first time":          {New(1, 3), 0, true},
-		"the same once more":      {once, 0, false},
-		"again":                   {once, 2, true},
-		"after it has returned":   {back, 0, false},
-		"a second time":           {back, 2, false},
-		"a new one":               {back, 3, true},
-		"after others have grown": {twice, 4, true},
-		"an old one, then":        {twice, 3, false},
+		"never set aside":                      {New(1, 3), 0, true},
+		"the same request again":               {once, 0, false},
+		"a request for the present epoch":      {once, 2, true},
+		"the first request, after the return":  {back, 0, false},
+		"the second request, after the return": {back, 2, false},
+		"a new request after the return":       {back, 3, true},
+		"after a second time aside":            {twice, 4, true},
+		"an old request, then":                 {twice, 3, false},
 	} {
 		if _, changed := c.v.SetAside(p, c.at); changed != c.want {
 			t.Errorf("%s: changed %v, want %v", name, changed, c.want)
@@ -142,8 +142,8 @@ func TestOnlyEligibleProcessesAreSetAside(t *testing.T) {
 func TestAsideIsValid(t *testing.T) {
 	good := after(t, New(1, 2), aside(1))
 	for name, change := range map[string]func(v *View){
-		"too few":              func(v *View) { v.Aside = v.Aside[:1] },
-		"half of it":           func(v *View) { v.Returned = nil },
+		"too few in Aside":     func(v *View) { v.Aside = v.Aside[:1] },
+		"too few in Returned":  func(v *View) { v.Returned = nil },
 		"returned later":       func(v *View) { v.Returned[1] = 9 },
 		"a master":             func(v *View) { v.Aside[0] = 1 },
 		"since a later epoch":  func(v *View) { v.Aside[1] = 9 },

@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// A Change is one step from a view to the next. It has the same meaning in every view: if it has been
-// applied already, or is not possible any more, it has no effect.
+// A Change is one step from a view to the next. It has the same meaning in every view: a change that has already
+// been applied, or is no longer possible, has no effect.
 type Change struct {
 	Process Process
-	To      State // Live: joins its rank; Finished; Failed
-	// Since is not 0 if Process, which is live, becomes the master of its rank. It is then the value of
-	// View.Since for the rank in the view that the request was based on. The change has no effect if the
-	// rank has another master since then.
+	To      State // Finished, Failed, or Live for a process that joins its rank
+	// Since is not 0 if Process, which is live, becomes the master of its rank. It is then the value of View.Since
+	// for the rank in the view on which the request was based. The change has no effect if the rank has had
+	// another master since.
 	Since uint64
-	// Aside sets Process aside. The change has no effect unless Process was last set aside, or last
-	// returned, in epoch At. At is 0 if it never was (see View.SetAside).
+	// Aside sets Process aside. The change has no effect unless Process was last set aside, or last returned, in
+	// epoch At. At is 0 if Process has never been set aside (see View.SetAside).
 	Aside bool
 	// At, if Aside is false and At is not 0, is the epoch in which Process was set aside; the change lets
 	// Process count again. It relies on the statement of the master whose term began in epoch Since (see

@@ -9,9 +9,9 @@ func (v View) Has(p Process) bool {
 	return s == Live || s == Finished
 }
 
-// Joiner returns the process that would join rank next. Its replica index is new in the rank, so that a
-// statement about a failed replica is never mistaken for one about another. ok is false if the rank has
-// no live replica that could bring the new one up to date, or has had too many.
+// Joiner returns the process that would join rank next. Its replica index is new in the rank, so that a statement
+// about a failed replica never applies to another replica. ok is false if the rank has no live replica that could
+// bring the new one up to date, or has already had too many replicas.
 func (v View) Joiner(rank int) (p Process, ok bool) {
 	if _, lives := v.Master(rank); !lives {
 		return Process{}, false

@@ -48,8 +48,8 @@ func TestInvalidJoinsAreRefused(t *testing.T) {
 	}
 }
 
-// TestGrowingViewsStayWellFormed changes views at random and checks their invariants: one epoch per
-// change, states that only advance, no index used twice, and vacant places only after all others.
+// TestGrowingViewsStayWellFormed changes views at random and checks the invariants of views: one epoch per change,
+// states that only advance, no index used twice, and vacant places only after all others.
 func TestGrowingViewsStayWellFormed(t *testing.T) {
 	for seed := range uint64(300) {
 		rnd := rand.New(rand.NewPCG(seed, 0))

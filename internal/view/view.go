@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// A Process identifies one instance of a rank: replica k of rank i. It is never reused within a job: once
-// failed it stays failed.
+// A Process identifies one instance of a rank: replica k of rank i. Within a job it is never reused: a failed
+// process stays failed.
 type Process struct {
 	Rank    int `json:"rank"`    // 0..n-1
 	Replica int `json:"replica"` // 0..r-1
@@ -25,8 +25,8 @@ type State byte
 // disappears before its output is complete. Failed is final. A process that has never existed is Vacant
 // until it joins its rank.
 const (
-	Live     State = iota // takes part
-	Finished              // has ended successfully; needs nothing any more
+	Live     State = iota // runs
+	Finished              // has ended successfully and needs no further messages
 	Failed                // permanently out of the view
 	Vacant                // has never existed
 )
@@ -65,18 +65,18 @@ func (s *State) UnmarshalText(text []byte) error {
 type View struct {
 	Epoch   uint64  `json:"epoch"`
 	N       int     `json:"n"`       // number of ranks
-	R       int     `json:"r"`       // greatest number of replicas that a rank has had
+	R       int     `json:"r"`       // largest number of replicas that any rank has had
 	States  []State `json:"states"`  // N*R states, rank by rank
 	Masters []int   `json:"masters"` // per rank: replica index of its master, if one is live
-	// Since is, per rank, the epoch in which its master became master. A process that has missed views
-	// can tell from it whether there was another master meanwhile.
+	// Since is, per rank, the epoch in which its master became master. From it, a process that has missed views
+	// can tell whether there was another master meanwhile.
 	Since []uint64 `json:"since"`
-	// Aside contains, for each process, rank by rank, the epoch in which it was set aside: it is live but
-	// may lack outcomes of its rank, so it is not the master. Zero: it counts. Nil: all processes count.
+	// Aside contains, for each process, rank by rank, the epoch in which the process was set aside, or zero if it
+	// counts. A process that is set aside is live but may lack outcomes of its rank, so it is not the master.
+	// Aside is nil if all processes count.
 	Aside []uint64 `json:"aside,omitempty"`
-	// Returned contains, for each process in the same order, the epoch in which it was last allowed to
-	// count again. 0: it was never set aside, or is set aside for the first time. It is nil if Aside is
-	// nil.
+	// Returned contains, for each process in the same order, the epoch in which the process was last allowed to
+	// count again, or zero if that has never happened. Returned is nil if Aside is nil.
 	Returned []uint64 `json:"returned,omitempty"`
 }
 
@@ -152,10 +152,10 @@ func (v View) IsMaster(p Process) bool {
 	return ok && m == p
 }
 
-// Speaker returns the process whose output and files count for rank (its output leader). That is the
-// finished replica of the lowest index, since the first to finish need not wait for the others. If none
-// has finished, it is the master. ok is false if all have failed.
-func (v View) Speaker(rank int) (p Process, ok bool) {
+// OutputLeader returns the output leader of rank, whose output and files count for the rank. The output
+// leader is the finished replica with the lowest index. If no replica has finished, it is the master, so the
+// first replica to finish need not wait for the others. ok is false if all replicas have failed.
+func (v View) OutputLeader(rank int) (p Process, ok bool) {
 	for k := range v.R {
 		p = Process{Rank: rank, Replica: k}
 		if v.State(p) == Finished {
@@ -165,9 +165,9 @@ func (v View) Speaker(rank int) (p Process, ok bool) {
 	return v.Master(rank)
 }
 
-// Speaks reports whether p is the output leader of its rank; see Speaker.
-func (v View) Speaks(p Process) bool {
-	s, ok := v.Speaker(p.Rank)
+// IsOutputLeader reports whether p is the output leader of its rank.
+func (v View) IsOutputLeader(p Process) bool {
+	s, ok := v.OutputLeader(p.Rank)
 	return ok && s == p
 }
 
@@ -195,10 +195,10 @@ func (v View) LiveReplicas(rank int) []Process {
 	return ps
 }
 
-// With returns the next epoch, in which p is in state s. States only advance, from Live over Finished to
-// Failed. A change that does not advance the state leaves the view unchanged, and changed is false. If p
-// was master, its live replica of the lowest index that is not set aside becomes master; see succeed for
-// a rank without one.
+// With returns the next epoch, in which p is in state s. States only advance, from Live to Finished to Failed. A
+// change that does not advance the state leaves the view unchanged, and changed is false. If p was master, the
+// live replica of its rank with the lowest index that is not set aside becomes master. For a rank without such a
+// replica, see succeed.
 func (v View) With(p Process, s State) (next View, changed bool) {
 	if s <= v.State(p) {
 		return v, false

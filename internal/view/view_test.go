@@ -28,7 +28,7 @@ func TestNextMasterIsLowestLiveReplica(t *testing.T) {
 		}
 	}
 	if got, ok := v.Master(0); got != (Process{0, 0}) || !ok {
-		t.Errorf("rank 0 was touched: master %v %v", got, ok)
+		t.Errorf("rank 0 has changed: master %v %v", got, ok)
 	}
 }
 
@@ -55,7 +55,7 @@ func TestPromote(t *testing.T) {
 		t.Error("a master was promoted")
 	}
 	if other, _ := next.With(Process{1, 1}, Failed); !other.IsMaster(second) || other.Since[1] != next.Epoch {
-		t.Error("mastership moved when another replica failed")
+		t.Error("the master changed when another replica failed")
 	}
 	next, _ = next.With(second, Failed)
 	if m, _ := next.Master(1); m != (Process{1, 0}) || next.Since[1] != next.Epoch {
@@ -65,7 +65,7 @@ func TestPromote(t *testing.T) {
 		t.Error("a failed process was promoted")
 	}
 	if _, changed := next.Promote(Process{2, 0}); changed {
-		t.Error("a process of no rank was promoted")
+		t.Error("a process outside the job was promoted")
 	}
 }
 
@@ -74,14 +74,14 @@ func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	if m, _ := v.Master(0); m != (Process{0, 1}) {
 		t.Errorf("master %v, want 0.1", m)
 	}
-	if !v.Speaks(Process{0, 0}) || v.Speaks(Process{0, 1}) {
-		t.Error("a finished process no longer speaks")
+	if !v.IsOutputLeader(Process{0, 0}) || v.IsOutputLeader(Process{0, 1}) {
+		t.Error("a finished process is no longer the output leader")
 	}
 	v, changed := v.With(Process{0, 0}, Failed)
-	if !changed || !v.Speaks(Process{0, 1}) {
+	if !changed || !v.IsOutputLeader(Process{0, 1}) {
 		t.Error("after the finished process failed, its rank has no output leader")
 	}
-	if v, _ = New(1, 2).With(Process{0, 1}, Finished); !v.Speaks(Process{0, 1}) {
+	if v, _ = New(1, 2).With(Process{0, 1}, Finished); !v.IsOutputLeader(Process{0, 1}) {
 		t.Error("a finished replica is not the output leader")
 	}
 }
@@ -103,7 +103,7 @@ func TestViewInJSONIsReadable(t *testing.T) {
 	}
 	var got View
 	if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, v) {
-		t.Errorf("came back as %+v, %v", got, err)
+		t.Errorf("decoded as %+v, %v", got, err)
 	}
 	if err := json.Unmarshal([]byte(`{"states":["asleep"]}`), &got); err == nil {
 		t.Error("an unknown state was accepted")

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxDepth bounds how deep folders may be nested.
+// MaxDepth bounds the depth of nested folders.
 const MaxDepth = 1000
 
 // Errors of a walk.
 var (
-	ErrDeep  = fmt.Errorf("folders are nested more than %d deep", MaxDepth)
+	ErrDeep  = fmt.Errorf("folders are nested more than %d levels deep", MaxDepth)
 	errMoved = errors.New("a folder was moved during the walk")
 )
 
@@ -38,8 +38,8 @@ func (e *Entry) IsRegular() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFRE
 // Depth returns the number of names in Path; 0 for the root of the walk.
 func (e *Entry) Depth() int { return len(e.w.levels) }
 
-// Path returns the slash-separated path from the root of the walk. It is computed on each call. Its
-// length grows with the nesting of folders.
+// Path returns the slash-separated path from the root of the walk. Each call computes it anew. Its length grows
+// with the nesting of folders.
 func (e *Entry) Path() string {
 	var names []string
 	for i := range e.w.levels {
@@ -48,11 +48,11 @@ func (e *Entry) Path() string {
 	return path.Clean(strings.Join(append(names, e.Name), "/"))
 }
 
-// Walk calls visit for a folder and for each name below it, a folder before its contents and otherwise in
-// no particular order. An error of visit ends the walk and is returned unchanged, except for fs.SkipDir,
-// which skips the contents of the visited folder. Other errors are ErrDeep, and those of folders that
-// cannot be read. Entries that disappear during the walk are skipped. The path of the folder itself must
-// not be under the control of an untrusted program.
+// Walk calls visit for a folder and for each name below it, a folder before its contents and otherwise in no
+// particular order. An error of visit ends the walk and is returned unchanged, except for fs.SkipDir, which skips
+// the contents of the visited folder. Walk also returns ErrDeep, and errors of folders that cannot be read.
+// Entries that disappear during the walk are skipped. The path of the folder itself must not be under the control
+// of an untrusted program.
 func Walk(folder string, visit func(*Entry) error) error {
 	w := &walker{visit: visit}
 	w.entry.w = w
@@ -84,7 +84,7 @@ const window = 32
 // portion is the number of bytes of a folder that are read at a time.
 const portion = 4 << 10
 
-// A walker is the state of a walk; the last level is the folder that is being read.
+// A walker is the state of a walk. Its last level is the folder that is being read.
 type walker struct {
 	visit  func(*Entry) error
 	levels []level
@@ -147,7 +147,7 @@ func (w *walker) push(name string, fd int) error {
 	}
 	var buffer []byte
 	if n := len(w.levels); n < cap(w.levels) {
-		buffer = w.levels[:n+1][n].buffer // reuse the buffer of a level that was left
+		buffer = w.levels[:n+1][n].buffer // reuse the buffer of an earlier level of this depth
 	}
 	if buffer == nil {
 		buffer = make([]byte, portion)
@@ -217,7 +217,7 @@ func (w *walker) look(name string) error {
 	open := func() (err error) { fd, err = unix.Openat(in, name, opening, 0); return err }
 	switch err := permitted(open, func() { allow(); unlock(in, name) }); {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
-		return nil // it has just been removed or replaced
+		return nil // the entry has just been removed or replaced
 	case err != nil:
 		return wrong("open", name, err)
 	}
@@ -269,8 +269,8 @@ func (w *walker) close() {
 // attempts bounds how often a folder is given permissions, in case a program keeps removing them.
 const attempts = 3
 
-// permitted calls do, and gives permissions as long as it fails for lack of them, at most attempts times.
-// It retries at once, because the walk does not return to the entry later.
+// permitted calls do. As long as do fails for lack of permissions, permitted adds them with unlock and calls do
+// again, at most attempts times and at once, because the walk does not return to the entry later.
 func permitted(do func() error, unlock func()) (err error) {
 	for range attempts {
 		if err = retry(do); !errors.Is(err, fs.ErrPermission) {

@@ -12,8 +12,8 @@ import (
 
 const nobody = 65534
 
-// TestFoldersLockedDuringTheWalk: locked folders do not stop a walk, even if they are above the
-// current one.
+// TestFoldersLockedDuringTheWalk checks that locked folders do not stop a walk, even if they are above the current
+// folder.
 func TestFoldersLockedDuringTheWalk(t *testing.T) {
 	dir, err := os.MkdirTemp("", "walk")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestFoldersLockedDuringTheWalk(t *testing.T) {
 				files++
 				return nil
 			}
-			os.Chmod(dir, 0o700) // it is above the others
+			os.Chmod(dir, 0o700) // dir contains the other folders
 			os.Chmod(all[1], 0o700)
 			return lock()
 		})

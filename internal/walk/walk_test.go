@@ -39,7 +39,7 @@ func TestWalk(t *testing.T) {
 			t.Errorf("%s is at depth %d", e.Path(), e.Depth())
 		}
 		if e.IsFolder() && !slices.Contains(got, filepath.Dir(e.Path())) && e.Name != "." {
-			t.Errorf("%s came before the folder that it is in", e.Path())
+			t.Errorf("%s was visited before its folder", e.Path())
 		}
 		got = append(got, e.Path())
 		if e.Name == "skipped" {
@@ -52,12 +52,12 @@ func TestWalk(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	own := errors.New("of visit")
+	own := errors.New("error of visit")
 	if err := Walk(dir, func(e *Entry) error { return own }); !errors.Is(err, own) {
 		t.Errorf("got %v", err)
 	}
 	if err := Walk(filepath.Join(dir, "none"), nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("of no folder: %v", err)
+		t.Errorf("missing folder: %v", err)
 	}
 }
 
@@ -91,8 +91,8 @@ func heap() int64 {
 	return int64(s.HeapAlloc)
 }
 
-// TestDeepFoldersUseBoundedMemory: they take little memory and few descriptors, and every entry is visited
-// once.
+// TestDeepFoldersUseBoundedMemory checks that a walk of deep folders uses little memory and few descriptors, and
+// visits every entry once.
 func TestDeepFoldersUseBoundedMemory(t *testing.T) {
 	skip.Long(t)
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ func TestTooDeepFolders(t *testing.T) {
 	}
 }
 
-// TestWideFoldersUseBoundedMemory: names are not kept.
+// TestWideFoldersUseBoundedMemory checks that a walk does not remember the names in a large folder.
 func TestWideFoldersUseBoundedMemory(t *testing.T) {
 	const files = 30000
 	dir := t.TempDir()

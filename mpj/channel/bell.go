@@ -39,30 +39,30 @@ func (b *Board) Bell(cell int) (*Bell, error) {
 	return &Bell{state, b.memory}, nil
 }
 
-// Close releases the board. Its bells stay usable; the memory is unmapped when the last of them is
-// unused.
+// Close releases the board. Its bells stay usable; the memory is unmapped when the last bell is no
+// longer used.
 func (b *Board) Close() error {
 	b.memory = nil
 	return nil
 }
 
-// A Bell is where one process sleeps until there is work for it. Only one goroutine at a time may
-// arm it and sleep; any may ring and disarm it. The order
+// A Bell lets a process sleep until another process has work for it. Only one goroutine at a time
+// may arm the bell and sleep; any goroutine may ring and disarm it. The order
 //
 //	sleeper   Arm    look once more    Sleep
 //	others    publish    ring
 //
-// loses no wake-up: a publication after the sleeper's last look is followed by a ring of an armed
-// bell.
+// loses no wake-up: after a publication that the sleeper's last look has missed, the bell is armed
+// and the ring wakes the sleeper.
 type Bell struct {
-	state  *atomic.Uint32 // shared with untrusted processes: may take any value
+	state  *atomic.Uint32 // shared with untrusted processes, so it may have any value
 	memory *memory
 }
 
 // The states of a bell.
 const (
 	awake  = iota
-	armed  // about to sleep: storing awake suffices to wake it
+	armed  // about to sleep: storing awake suffices to wake the process
 	asleep // asleep in the kernel
 )
 
@@ -81,8 +81,8 @@ func (b *Bell) Sleep() {
 // Disarm announces that this process is awake, and wakes its sleeper.
 func (b *Bell) Disarm() { b.ring() }
 
-// ring wakes the process if it sleeps or is about to. If the process is awake, ring costs one load
-// and no system call.
+// ring wakes the process if it sleeps or is about to sleep. If the process is awake, ring costs one
+// load and no system call.
 func (b *Bell) ring() {
 	if b.state.Load() != awake {
 		b.wake()

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// kinds are the channels that the tests below run over.
+// kinds contains the kinds of channels that the tests below use.
 var kinds = map[string]func(testing.TB) (Sender, Receiver){
 	"self":   func(testing.TB) (Sender, Receiver) { return Self() },
 	"stream": streamPair,
@@ -150,7 +150,7 @@ func TestCloseEndsABlockedCall(t *testing.T) {
 		})
 		r.Close()
 		blocked.Wait()
-		for range 100 { // a socket accepts some frames before it notices
+		for range 100 { // a socket accepts some frames before the error
 			if err := s.Send(numbered(1, make([]byte, 1<<16))); err != nil {
 				return
 			}
@@ -181,14 +181,14 @@ func TestWrongSizeIsRefused(t *testing.T) {
 	})
 }
 
-func TestStreamCutWithinAFrame(t *testing.T) {
+func TestStreamTruncatedWithinAFrame(t *testing.T) {
 	whole := append(frame.AppendHeader(nil, frame.Header{Kind: frame.Data, Size: 5}), "hello"...)
 	for _, n := range []int{1, frame.HeaderSize - 1, frame.HeaderSize, frame.HeaderSize + 4} {
 		a, b := connected(t)
 		a.Write(whole[:n])
 		a.Close()
 		if _, err := NewStreamReceiver(b).Receive(fresh); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("cut after %d bytes: got %v, want an unexpected EOF", n, err)
+			t.Errorf("truncated after %d bytes: got %v, want an unexpected EOF", n, err)
 		}
 	}
 }

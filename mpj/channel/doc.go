@@ -1,4 +1,4 @@
-// Package channel carries frames from one process of a job to another. A frame is a fixed header
+// Package channel transports frames from one process of a job to another. A frame is a fixed header
 // and a payload, and arrives whole and in order. A channel is unidirectional and has one Sender and
 // one Receiver.
 //
@@ -12,8 +12,9 @@
 //	if idle     Arm    look again    Sleep
 //	ReadMemory  payload -> its destination, bypassing the ring: see shmread.go
 //
-// tcp is a connection that the peers establish and hand over. The two processes speak TLS 1.3 on
-// it. Each knows the other's public key from the job's membership table, and accepts no other:
+// tcp is a connection that the peers establish and pass to the two processes, which use TLS 1.3 on
+// it. Each process has the other's public key from the job's membership table, and accepts no other
+// key:
 //
 //	Send      header, payload -> one record, one write
 //	          long payload -> records, directly from its buffer
@@ -31,6 +32,6 @@
 //
 // All kinds pass one shared test suite.
 //
-// A channel delivers frames whole and in order while it lives, and reports when it breaks. It does
-// not guarantee that a sent frame has arrived; package protection above it does.
+// A channel delivers frames whole and in order until it breaks, and reports the break. It does not
+// guarantee that a sent frame has arrived; the protocols of package protection do.
 package channel

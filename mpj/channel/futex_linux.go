@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// Operations of futex(2). They are not the private variants, because processes share the words.
+// Operations of futex(2). They are not the private variants, because several processes share the
+// futex words.
 const (
 	opWait = 0
 	opWake = 1

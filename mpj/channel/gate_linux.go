@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// blockTime is how long a goroutine waits in a blocking system call before it uses the runtime's
-// poller. An active partner usually answers within this time.
+// blockTime is the time for which a goroutine waits in a blocking system call before it uses the
+// runtime's poller. An active process at the other end usually answers within this time.
 const blockTime = time.Millisecond
 
 const (
@@ -19,8 +19,9 @@ const (
 	writable = syscall.EPOLLOUT
 )
 
-// blockedGoroutines counts the goroutines that currently wait in a blocking system call. The
-// runtime takes back their processors only after a while, so one processor is always left to it.
+// blockedGoroutines counts the goroutines that currently wait in a blocking system call. The runtime
+// takes back their processors only after a while, so at least one processor always stays free for
+// it.
 var blockedGoroutines atomic.Int32
 
 // pollFor returns when one of the events of fd occurs, or after blockTime.
@@ -33,16 +34,16 @@ func pollFor(fd uintptr, events uint32) {
 	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
 }
 
-// A gate is where a goroutine waits for events of a socket without occupying a thread. It is an
-// epoll instance that the runtime's poller watches. It opens only when armed, and only for the
+// A gate lets a goroutine wait for events of a socket without occupying a thread. It is an epoll
+// instance that the runtime's poller watches. A gate opens only when armed, and only for the
 // requested events, so that other events wake no goroutine.
 type gate struct {
 	file *os.File
 	raw  syscall.RawConn
 	try  func(fd uintptr) bool
 
-	// Arguments and result of arm. set, called with the epoll instance, applies event to socket.
-	// These are fields so that arm does not allocate.
+	// Arguments and result of arm, which are fields so that arm does not allocate. set is called
+	// with the epoll instance and applies event to socket.
 	set    func(epoll uintptr)
 	event  syscall.EpollEvent
 	socket int

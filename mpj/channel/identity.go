@@ -15,8 +15,8 @@ import (
 // KeySize is the length in bytes of a process's public key.
 const KeySize = ed25519.PublicKeySize
 
-// An Identity is the key pair of a process, and lives as long as the process. Other processes learn
-// the public key from the job's membership table, over the authenticated streams between peers. No
+// An Identity is the key pair of a process, which it keeps until it ends. Other processes learn the
+// public key from the job's membership table, over the authenticated streams between peers. No
 // certificate authority and no names are needed.
 type Identity struct{ certificate tls.Certificate }
 
@@ -26,7 +26,7 @@ func NewIdentity() (*Identity, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make process key: %w", err)
 	}
-	// TLS requires a certificate for the key. Its other fields are not used.
+	// TLS requires a certificate for the key. Other fields of the certificate are not used.
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		NotAfter:     time.Date(9999, time.December, 31, 23, 59, 59, 0, time.UTC), // RFC 5280: no well-defined expiration date
@@ -53,12 +53,12 @@ func (i *Identity) config(other []byte) *tls.Config {
 		InsecureSkipVerify:          true,
 		VerifyConnection:            func(s tls.ConnectionState) error { return checkKey(s, other) },
 		SessionTicketsDisabled:      true, // every channel proves its keys
-		DynamicRecordSizingDisabled: true, // full records from the start; small first records help only browsers
+		DynamicRecordSizingDisabled: true, // full records from the start, because small first records help only browsers
 	}
 }
 
 // checkKey returns an error unless the other side of a connection has the key want. TLS has already
-// proved that it owns the key in its certificate.
+// proved that the other side owns the key in its certificate.
 func checkKey(s tls.ConnectionState, want []byte) error {
 	if len(s.PeerCertificates) != 1 {
 		return errors.New("the other side presented no key")

@@ -1,20 +1,20 @@
 package channel
 
-// Limits are the message lengths, in bytes, at which an engine changes the way it sends on a
+// Limits are the message lengths, in bytes, at which an engine changes the method of sending on a
 // channel.
 type Limits struct {
 	// Copied is the longest message sent at once with a copy of its payload, if the channel cannot
 	// accept the payload immediately. For longer messages, waiting for the receiver costs less than
 	// the copy.
 	Copied int
-	// Pinned is the longest message sent at once from the program's buffer, which the program gets
-	// back when the receiver has the message. Longer messages wait until the receiver asks for
+	// Pinned is the longest message sent at once from the program's buffer. The program may reuse
+	// the buffer when the receiver has the message. Longer messages wait until the receiver requests
 	// them. A ring in shared memory has no pinned messages.
 	Pinned int
 }
 
-// Half a round trip of two processes on two processors, in µs, measured in one quiet run. Other
-// limits forced each way of sending for all lengths:
+// Half a round trip of two processes on two processors, in µs, measured in one quiet run. For each
+// method of sending, other limits forced the method for all lengths:
 //
 //	p2prun -n 2 -a spread --channels tcp prog latency:65536:100 ...
 //
@@ -30,11 +30,11 @@ type Limits struct {
 //	       pinned        63      103      118      149      234      369      696     1362
 //	       asked        134      151      182      248      306      474      806     1846
 //
-// Over shared memory, copying and asking are equally fast at 128 and 256 KiB, and the receiver can
-// read a requested payload in place. Over sockets, a program that only sends gets its buffer back
-// sooner from a copy, so messages are copied as long as that is about as fast. Over TCP, asking is
+// Over shared memory, copies and requests are equally fast at 128 and 256 KiB, and the receiver can
+// read a requested payload in place. Over sockets, a program that only sends can reuse its buffer
+// sooner after a copy, so messages are copied while that is about as fast. Over TCP, requests are
 // not slower from 128 KiB on, but only on loopback: a real link adds its round trip. Therefore tcp
-// has the limits of streams, where a request passes two peers.
+// has the same limits as streams, where a request passes through two peers.
 var (
 	shmLimits    = Limits{Copied: 64 << 10}
 	tcpLimits    = Limits{Copied: 64 << 10, Pinned: 1 << 20}

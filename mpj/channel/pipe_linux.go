@@ -20,11 +20,11 @@ import (
 //	            <= wake, gone ==           if the ring was full
 //
 // A descriptor of a pipe is one end of that socket. The descriptors of the memory and the bell are
-// queued in the socket. The bell is an event counter that wakes a reader that is a peer, in place
-// of the socket. It saves two system calls each time, because the runtime's poller reports each
-// ring although the counter is never read. A process is woken through the socket: ringing a bell
-// could block the peer, since any process that shares the bell can make it blocking and fill its
-// counter.
+// queued in the socket. The bell is an event counter. If the reader is a peer, the bell wakes it in
+// place of the socket. This saves two system calls per wake-up, because the runtime's poller reports
+// each ring although the counter is never read. A process is woken through the socket, because
+// ringing a bell could block the peer: any process that shares the bell can make it blocking and
+// fill its counter.
 //
 // Both ends bound the work that an untrusted other end can cause. An unrequested byte in the socket
 // ends the pipe, and so do too many wake-ups without data.
@@ -50,11 +50,11 @@ func NewPipe(bell bool) (writer, reader *os.File, err error) {
 	return os.NewFile(uintptr(p.ends[0]), "pipe"), os.NewFile(uintptr(p.ends[1]), "pipe"), nil
 }
 
-// parts holds the descriptors of a pipe.
+// parts contains the descriptors of a pipe.
 type parts struct {
 	memory *os.File
-	bell   int    // negative if there is none
-	ends   [2]int // of the socket: the writer's and the reader's
+	bell   int    // negative for a pipe without a bell
+	ends   [2]int // ends of the socket: the writer's and the reader's
 }
 
 func newParts(bell bool) (p parts, err error) {
@@ -146,9 +146,9 @@ func again(fd int) (*os.File, error) {
 // A pipeEnd is the state common to both ends of a pipe.
 type pipeEnd struct {
 	conn   *net.UnixConn
-	bell   *os.File // nil if there is none
+	bell   *os.File // nil for a pipe without a bell
 	socket syscall.RawConn
-	ringer syscall.RawConn // of the bell if there is one, else of the socket
+	ringer syscall.RawConn // of the bell or, without a bell, of the socket
 }
 
 func openPipe(f *os.File) (*pipeEnd, *pipeRing, error) {
@@ -229,15 +229,15 @@ func (e *pipeEnd) close() error {
 	return e.conn.Close()
 }
 
-// wake wakes the other side through the socket. If the socket is full, it already holds wake-ups;
-// if the other side is gone, the goroutine that reads the socket notices.
+// wake wakes the other side through the socket. Errors need no handling: a full socket already
+// contains wake-ups, and the goroutine that reads the socket detects that the other side has closed.
 func (e *pipeEnd) wake() { e.socket.Control(wake) }
 
 func wake(fd uintptr) {
 	syscall.Sendto(int(fd), wakeUp, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, nil)
 }
 
-// wakeReader wakes the reader, by its bell if it has one.
+// wakeReader wakes the reader, with the bell if there is one.
 func (e *pipeEnd) wakeReader() {
 	if e.bell == nil {
 		e.wake()
@@ -253,8 +253,8 @@ var (
 	one    = binary.NativeEndian.AppendUint64(nil, 1)
 )
 
-// useHeap moves the ring of a pipe within this process to ordinary memory, so that the race
-// detector can see the order of accesses.
+// useHeap moves the ring of a pipe within this process to ordinary memory, so that the race detector
+// can check the order of accesses.
 func useHeap(w *PipeWriter, r *PipeReader) error {
 	words := make([]uint64, (controlSize+pipeCapacity)/8)
 	ring, err := newPipeRing(&memory{unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))})

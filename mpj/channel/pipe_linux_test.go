@@ -61,8 +61,8 @@ func start(f func() error) <-chan error {
 	return done
 }
 
-// TestPipeLosesNoByteAndNoWakeUp makes both sides sleep repeatedly at random. A side that misses a
-// wake-up never ends.
+// TestPipeLosesNoByteAndNoWakeUp makes both sides sleep repeatedly, at random. If a side misses a
+// wake-up, the test hangs.
 func TestPipeLosesNoByteAndNoWakeUp(t *testing.T) {
 	const total = 8 << 20
 	for _, polling := range []bool{false, true} {
@@ -95,7 +95,7 @@ func TestPipeLosesNoByteAndNoWakeUp(t *testing.T) {
 			t.Error(err)
 		}
 		if !w.Drained() {
-			t.Error("the writer does not see that everything was read")
+			t.Error("the writer does not detect that all bytes were read")
 		}
 	}
 }
@@ -126,12 +126,12 @@ func TestBlockedPipeReadEnds(t *testing.T) {
 		want error
 	}{
 		{"the writer closes", func(w *PipeWriter, _ *PipeReader) { w.Close() }, io.EOF},
-		{"the writer says no more", func(w *PipeWriter, _ *PipeReader) { w.CloseWrite() }, io.EOF},
+		{"the writer ends the pipe", func(w *PipeWriter, _ *PipeReader) { w.CloseWrite() }, io.EOF},
 		{"closed", func(_ *PipeWriter, r *PipeReader) { r.Close() }, net.ErrClosed},
 		{"deadline", func(_ *PipeWriter, r *PipeReader) { r.SetReadDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
 	}
 	for _, test := range tests {
-		for when, polling := range map[time.Duration]bool{0: true, 3 * lookTime: true, 2 * lookTime: false} { // while it polls, while it sleeps
+		for when, polling := range map[time.Duration]bool{0: true, 3 * lookTime: true, 2 * lookTime: false} { // while the reader polls, while it sleeps
 			t.Run(test.name+" after "+when.String(), func(t *testing.T) {
 				w, r := pipe(t, polling)
 				done := start(func() error {
@@ -176,7 +176,7 @@ func TestBlockedPipeWriteEnds(t *testing.T) {
 				return err
 			})
 			for w.ring.control.writerWants.Load() == 0 {
-				runtime.Gosched() // waits until the pipe is full
+				runtime.Gosched() // let the writer fill the pipe
 			}
 			end(w, r)
 			if err := ended(t, done); !errors.Is(err, net.ErrClosed) {
@@ -201,8 +201,8 @@ func TestWarmPipeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestPipeReaderToleratesSpuriousWakeUps checks that a peer that floods a process with wake-ups
-// cannot mislead it.
+// TestPipeReaderToleratesSpuriousWakeUps checks that a process that a peer floods with wake-ups
+// still reads correctly.
 func TestPipeReaderToleratesSpuriousWakeUps(t *testing.T) {
 	w, r := pipe(t, true)
 	done := start(func() error {
@@ -223,8 +223,8 @@ func TestPipeReaderToleratesSpuriousWakeUps(t *testing.T) {
 	}
 }
 
-// TestPipeEndsWhenTheOtherSideBreaksItsProtocol checks that a program cannot waste its peer's
-// processor time.
+// TestPipeEndsWhenTheOtherSideBreaksItsProtocol checks that a pipe ends when the other side violates
+// the protocol, so that a program cannot waste its peer's processor time.
 func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
 	t.Run("bytes to a reader with a bell", func(t *testing.T) {
 		w, r := pipe(t, false)
@@ -341,15 +341,15 @@ func TestPipeCorruptionIsAnError(t *testing.T) {
 		spoil func(*pipeControl)
 		use   func(*PipeWriter, *PipeReader) error
 	}{
-		"more filled than there is room": {
+		"filled exceeds the capacity": {
 			func(c *pipeControl) { c.filled.Store(pipeCapacity + 1) },
 			func(_ *PipeWriter, r *PipeReader) error { _, err := r.Read(make([]byte, 1)); return err },
 		},
-		"filled goes back": {
+		"filled decreases": {
 			func(c *pipeControl) { c.filled.Store(1<<64 - 1) },
 			func(_ *PipeWriter, r *PipeReader) error { _, err := r.WriteTo(io.Discard); return err },
 		},
-		"more taken than given": {
+		"taken exceeds filled": {
 			func(c *pipeControl) { c.taken.Store(1) },
 			func(w *PipeWriter, _ *PipeReader) error { _, err := w.Write([]byte("x")); return err },
 		},

@@ -75,7 +75,7 @@ func OpenPipeReader(f *os.File, _ bool) (*PipeReader, error) {
 type PipeWriter struct {
 	*net.UnixConn
 	gone    chan struct{}
-	drained bool // set before gone is closed: the reader closed after it had read everything
+	drained bool // the reader has read everything; set before gone is closed
 }
 
 // OpenPipeWriter opens the writing end of a pipe. The caller still closes f.
@@ -98,10 +98,10 @@ func (w *PipeWriter) watch() {
 // useHeap does nothing, because there is no ring.
 func useHeap(*PipeWriter, *PipeReader) error { return nil }
 
-// Gone is closed when there is no reader any more.
+// Gone is closed when the reader has closed the pipe or ended.
 func (w *PipeWriter) Gone() <-chan struct{} { return w.gone }
 
-// Drained reports whether the reader, which is gone, has read everything.
+// Drained reports whether the reader had read everything when Gone was closed.
 func (w *PipeWriter) Drained() bool { return w.drained }
 
 func (w *PipeWriter) writeAll(parts [][]byte) (int64, error) {

@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// A PipeReader is the reading end of a pipe. Only one goroutine at a time may read; SetReadDeadline
-// and Close may be called from others.
+// A PipeReader is the reading end of a pipe. Only one goroutine at a time may read; other goroutines
+// may call SetReadDeadline and Close.
 type PipeReader struct {
 	end     *pipeEnd
 	ring    pipeOutput
 	polling bool
 	expired atomic.Bool // the read deadline has passed
 	closed  atomic.Bool
-	over    atomic.Bool // with a bell: no more bytes follow
-	rogue   atomic.Bool // with a bell: the writer violated the protocol
+	over    atomic.Bool // no more bytes follow; used with a bell
+	rogue   atomic.Bool // the writer violated the protocol; used with a bell
 	idle    int         // wake-ups without data since sleep began
-	woken   int         // wake-ups since the clock was last read
-	since   time.Time   // when the clock was last read
+	woken   int         // wake-ups since the last reading of the clock
+	since   time.Time   // last reading of the clock
 	rest    [64]byte    // buffer for wake-ups
 	wait    func(fd uintptr) bool
 }
 
 // OpenPipeReader opens the reading end of a pipe. The caller still closes f. A polling reader polls
-// the memory for a while before it sleeps. That is for a process, which waits for an answer; a peer
-// has many pipes, and sleeps at once.
+// the memory for a while before it sleeps. Polling is for a process, which waits for an answer; a
+// peer has many pipes, so its readers sleep at once.
 func OpenPipeReader(f *os.File, polling bool) (*PipeReader, error) {
 	e, ring, err := openPipe(f)
 	if err != nil {
@@ -48,7 +48,7 @@ func newPipeReader(e *pipeEnd, ring *pipeRing, polling bool) *PipeReader {
 	return r
 }
 
-// Read reads the available bytes, or waits until there are any. The error is io.EOF after the
+// Read reads the available bytes, or waits until bytes are available. The error is io.EOF after the
 // writer has closed and everything has been read.
 func (r *PipeReader) Read(p []byte) (int, error) {
 	b, err := r.await(len(p))
@@ -81,8 +81,8 @@ func (r *PipeReader) WriteTo(w io.Writer) (written int64, err error) {
 	}
 }
 
-// carrySize is the number of bytes that a libp2p stream puts into one frame, which has 64 KiB with
-// its header. One more byte would need a second frame.
+// carrySize is the number of bytes that a libp2p stream puts into one frame, which has 64 KiB
+// including its header. Another byte would need a second frame.
 const carrySize = 64<<10 - 12
 
 func (r *PipeReader) free(n int) {
@@ -108,7 +108,7 @@ func (r *PipeReader) await(n int) ([]byte, error) {
 	return b, err
 }
 
-// sleep returns when there are bytes, or no more will follow.
+// sleep returns when bytes are available or no more will follow.
 func (r *PipeReader) sleep() error {
 	r.idle = 0
 	r.ring.doze()
@@ -126,17 +126,17 @@ func (r *PipeReader) sleep() error {
 
 var errProtocol = errors.New("channel: the writer of a pipe violated the protocol")
 
-// watch waits for the end of the socket, on which a reader with a bell expects no bytes. It does
-// not read bytes that an untrusted writer sends anyway.
+// watch waits for the end of the socket, on which a reader with a bell expects no bytes. If an
+// untrusted writer sends bytes, watch does not read them but ends the pipe.
 func (r *PipeReader) watch() {
 	if n, _ := r.end.conn.Read(r.rest[:1]); n > 0 {
 		r.rogue.Store(true)
 	}
 	r.over.Store(true)
-	r.end.bell.SetReadDeadline(time.Unix(1, 0)) // ringing the bell instead could block
+	r.end.bell.SetReadDeadline(time.Unix(1, 0)) // not a ring of the bell, which could block
 }
 
-// rung reports whether sleep is over. It is called once before waiting, and each time that the bell
+// rung reports whether sleep is over. It is called once before the wait, and whenever the bell
 // rings.
 func (r *PipeReader) rung(uintptr) bool {
 	r.pace()
@@ -147,7 +147,7 @@ func (r *PipeReader) rung(uintptr) bool {
 		r.rogue.Store(true)
 		return true
 	}
-	r.ring.doze() // a writer that rang for bytes already taken believes this side awake
+	r.ring.doze() // a writer that rang for bytes that were already taken assumes that this side is awake
 	return r.ring.ready() || r.over.Load()
 }
 
@@ -155,14 +155,15 @@ func (r *PipeReader) rung(uintptr) bool {
 const mostIdle = 100
 
 // A reader with a bell reads the clock at every wakesAtOnce-th wake-up. If less than wakeTime has
-// passed since the last reading, it pauses for the rest of wakeTime. Ringing costs a program less
-// than waking up costs its peer. Meanwhile, up to 256 KiB collect in the ring.
+// passed since the last reading, it pauses for the rest of wakeTime. The reason is that a ring costs
+// a program less than the wake-up costs its peer. During the pause, up to 256 KiB collect in the
+// ring.
 const (
 	wakesAtOnce = 128
 	wakeTime    = 2 * time.Millisecond
 )
 
-// pace pauses a reader that is woken too often.
+// pace makes a reader pause if it is woken too often.
 func (r *PipeReader) pace() {
 	if r.woken++; r.woken < wakesAtOnce {
 		return
@@ -171,8 +172,9 @@ func (r *PipeReader) pace() {
 	r.woken, r.since = 0, time.Now()
 }
 
-// nothingToWaitFor reports whether sleep is over. It is called once before waiting, and each time
-// that the socket becomes readable. It empties the socket so that the next wake-up is noticed.
+// nothingToWaitFor reports whether sleep is over. It is called once before the wait, and whenever
+// the socket becomes readable. It empties the socket so that the next wake-up makes the socket
+// readable again.
 func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 	for !r.ring.ready() {
 		n, err := syscall.Read(int(fd), r.rest[:])
@@ -189,32 +191,32 @@ func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 	return true
 }
 
-// SetReadDeadline ends reads at once if t has passed, and no longer ends them if t is zero. A
-// future t is not kept as a deadline: it ends only a read that sleeps at that time. A read that
-// polls the memory ends when it would otherwise sleep.
+// SetReadDeadline ends reads at once if t has passed, and stops ending them if t is zero. A future t
+// ends only a read that sleeps at time t. A read that polls the memory ends when it would otherwise
+// sleep.
 func (r *PipeReader) SetReadDeadline(t time.Time) error {
 	r.expired.Store(!t.IsZero() && t.Before(time.Now()))
 	if r.end.bell == nil {
 		return r.end.conn.SetReadDeadline(t)
 	}
-	if r.over.Load() { // watch has set a deadline itself
+	if r.over.Load() { // watch has set its own deadline
 		return nil
 	}
 	return r.end.bell.SetReadDeadline(t)
 }
 
-// Close tells the writer that there is no reader any more.
+// Close tells the writer that the reader has closed.
 func (r *PipeReader) Close() error {
 	r.closed.Store(true)
 	return r.end.close()
 }
 
-// looking counts the readers that currently poll their memory. One processor is always left to
+// looking counts the readers that currently poll their memory. One processor always stays free for
 // other work.
 var looking atomic.Int32
 
-// lookTime is how long a polling reader polls before it sleeps. An active partner usually answers
-// within this time. The reader yields to other processes after each look.
+// lookTime is the time for which a polling reader polls before it sleeps. An active process at the
+// other end usually answers within this time. The reader yields to other processes after each look.
 const lookTime = 300 * time.Microsecond
 
 // look polls the memory for a while, and reports whether bytes have arrived.

@@ -7,9 +7,10 @@ import (
 	"unsafe"
 )
 
-// A pipeRing is the shared memory of a pipe: bytes that the writer has stored and the reader has
-// not yet taken. Either end may be untrusted and change anything at any time. Each end therefore
-// reads the other's position once and checks it, and keeps its own position in private memory.
+// A pipeRing is the shared memory of a pipe. It contains the bytes that the writer has stored and
+// the reader has not yet taken. Either end may be untrusted and change the memory at any time. Each
+// end therefore reads the position of the other end once and checks it, and keeps its own position
+// in private memory.
 //
 //	0       one page of positions and wake-up requests, a cache line for each field
 //	4096    the bytes, at their position modulo a power of two
@@ -19,18 +20,18 @@ type pipeRing struct {
 	memory  *memory
 }
 
-// pipeControl holds the positions of the two ends, and whether they sleep. Positions count bytes
-// since the beginning.
+// pipeControl contains the positions of the two ends, and their requests to be woken. Positions
+// count bytes since the beginning.
 type pipeControl struct {
 	filled atomic.Uint64 // written by the writer: bytes before it are available
 	_      [cacheLine - 8]byte
 	taken  atomic.Uint64 // written by the reader: bytes before it may be overwritten
 	_      [cacheLine - 8]byte
-	// readerSleeps is nonzero while the reader asks to be woken by the next bytes. The writer
+	// readerSleeps is nonzero while the reader requests to be woken by the next bytes. The writer
 	// resets it to 0 when it wakes the reader.
 	readerSleeps atomic.Uint32
 	_            [cacheLine - 4]byte
-	// writerWants is the value of taken at which the writer asks to be woken, or 0.
+	// writerWants is the value of taken at which the writer requests to be woken, or 0.
 	writerWants atomic.Uint64
 }
 
@@ -62,7 +63,7 @@ type pipeInput struct {
 	filled uint64
 }
 
-// room returns the free bytes that can be written now; none if the ring is full.
+// room returns the free bytes that can be written now. The slice is empty if the ring is full.
 func (w *pipeInput) room() ([]byte, error) {
 	taken := w.control.taken.Load()
 	if w.filled-taken > uint64(len(w.bytes)) {
@@ -79,8 +80,8 @@ func (w *pipeInput) publish(n int) (wake bool) {
 	return w.control.readerSleeps.Load() != 0 && w.control.readerSleeps.Swap(0) != 0
 }
 
-// want asks the reader to wake the writer when a quarter of a full ring is free. Check for room
-// once more before waiting.
+// want requests that the reader wake the writer when a quarter of a full ring is free. The caller
+// must check for room again before it waits.
 func (w *pipeInput) want() {
 	w.control.writerWants.Store(w.filled - uint64(len(w.bytes))/4*3)
 }
@@ -111,6 +112,6 @@ func (r *pipeOutput) release(n int) (wake bool) {
 	return want != 0 && r.taken-want < 1<<63 && r.control.writerWants.Swap(0) != 0
 }
 
-// doze asks the writer to wake the reader at the next bytes. Check for bytes once more before
-// waiting.
+// doze requests that the writer wake the reader at the next bytes. The caller must check for bytes
+// again before it waits.
 func (r *pipeOutput) doze() { r.control.readerSleeps.Store(1) }

@@ -15,9 +15,9 @@ import (
 type PipeWriter struct {
 	end  *pipeEnd
 	ring pipeInput
-	room chan struct{} // capacity 1: the reader has signalled room
-	// wants counts how often this end has asked to be woken. The reader sends at most one byte for
-	// each request.
+	room chan struct{} // of capacity 1; signals that the reader has made room
+	// wants counts the requests of this end to be woken. The reader sends at most one byte per
+	// request.
 	wants atomic.Uint64
 	gone  chan struct{} // closed when either end has closed
 }
@@ -38,8 +38,8 @@ func newPipeWriter(e *pipeEnd, ring *pipeRing) *PipeWriter {
 }
 
 // watch receives wake-ups from the reader. A reader that sends more bytes than requested is treated
-// as closed: reading everything that an untrusted program writes would cost more processor time
-// than writing it.
+// as closed, because reading all bytes of an untrusted program would cost more processor time than
+// writing them.
 func (w *PipeWriter) watch() {
 	defer close(w.gone)
 	var wakeUps [64]byte
@@ -55,7 +55,7 @@ func (w *PipeWriter) watch() {
 	}
 }
 
-// Gone is closed when there is no reader any more.
+// Gone is closed when the reader has closed the pipe or ended.
 func (w *PipeWriter) Gone() <-chan struct{} { return w.gone }
 
 // Drained reports whether the reader has read everything, according to the shared memory.
@@ -94,8 +94,8 @@ func (w *PipeWriter) writeAll(parts [][]byte) (written int64, err error) {
 	return written, nil
 }
 
-// firstStep is the number of bytes of a long message that are published first: the reader wakes up
-// while the writer copies the next ones.
+// firstStep is the number of bytes of a long message that are published first, so that the reader
+// wakes up while the writer copies further bytes.
 const firstStep = carrySize / 4
 
 // ReadFrom reads r until its end, directly into the shared memory.
@@ -153,8 +153,8 @@ func (w *PipeWriter) awaitRoom() ([]byte, error) {
 // CloseWrite tells the reader that no more bytes follow.
 func (w *PipeWriter) CloseWrite() error { return w.end.conn.CloseWrite() }
 
-// Close tells the reader that no more bytes follow. When it returns, only a write may still be
-// running at this end, which ends soon.
+// Close tells the reader that no more bytes follow. When it returns, only a concurrent write may
+// still be running at this end. That write ends soon.
 func (w *PipeWriter) Close() error {
 	err := w.end.close()
 	<-w.gone

@@ -9,13 +9,13 @@ import (
 	"unsafe"
 )
 
-// A foreign is another process whose memory this one reads.
+// A foreign is another process whose memory this process reads.
 type foreign struct {
 	pid   int
 	proof uintptr // address of the proof in that process
 	seen  [proofSize]byte
 
-	local  [2]syscall.Iovec // fields, so that a call allocates nothing
+	local  [2]syscall.Iovec // a field, so that a call allocates nothing
 	remote [2]remoteVector
 }
 
@@ -30,7 +30,7 @@ var readv = map[string]uintptr{
 
 // read copies len(b) bytes at address in the process to b, and then its proof to seen. It returns
 // the number of bytes copied, or -1. The system looks up the process once per call, so all bytes
-// come from one memory.
+// come from the memory of one process.
 func (f *foreign) read(address uintptr, b []byte) int {
 	if readv == 0 {
 		return -1
@@ -71,8 +71,8 @@ const (
 )
 
 // allowReading lets other processes of the same user read this one's memory where Yama restricts
-// ptrace to ancestors (ptrace_scope 1). With other settings, they either may already or cannot be
-// allowed to.
+// ptrace to ancestors (ptrace_scope 1). With other settings, they are already allowed, or cannot be
+// allowed.
 var allowReading = sync.OnceFunc(func() {
 	scope, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
 	if err == nil && bytes.Equal(bytes.TrimSpace(scope), []byte("1")) {

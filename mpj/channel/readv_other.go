@@ -2,7 +2,7 @@
 
 package channel
 
-// A foreign is another process. This system does not support reading its memory.
+// A foreign is another process, whose memory cannot be read on this system.
 type foreign struct {
 	pid   int
 	proof uintptr

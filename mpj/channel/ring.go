@@ -9,18 +9,18 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A ring is the shared memory of one shm channel, which carries frames from one process to another.
-// The other process is untrusted and may change anything at any time, so each value is read once
-// and checked.
+// A ring is the shared memory of one shm channel, which transports frames from one process to
+// another. The other process is untrusted and may change the memory at any time, so each value is
+// read once and checked.
 //
 //	0          one control page; each writer has its own cache line
 //	4096       cells: the beginnings of records; a small frame is stored entirely in its cell
 //	36864      the bulk: payload bytes that do not fit into a cell
 //
-// A cell is published by its stamp, which is its position plus one. The stamp distinguishes new
-// records from those of the previous lap, so nothing needs to be cleared. A small frame costs the
-// receiver one cache miss: the header and the first bytes of the payload share the stamp's cache
-// line.
+// A writer publishes a cell by its stamp, which is the position of the cell plus one. The stamp
+// distinguishes new records from those of the previous lap, so cells need not be cleared. A small
+// frame costs the receiver one cache miss: the header and the first bytes of the payload share the
+// stamp's cache line.
 type ring struct {
 	control *control
 	cells   *[cellCount]cell
@@ -29,9 +29,9 @@ type ring struct {
 }
 
 // RingCapacity is the recommended capacity of a ring, in bytes. The copies of both ends stay in the
-// second-level cache, and four parts of a long payload fit at the same time. Measured from 64 KiB
-// to 1 MiB, a payload of 1 MiB is carried at 10.8 GB/s, and one of 4 MiB at 10.2 GB/s, the speed of
-// copying it. The curve is flat; a larger ring only costs memory.
+// second-level cache, and four parts of a long payload fit at the same time. With capacities from 64
+// KiB to 1 MiB, the measured throughput is 10.8 GB/s for payloads of 1 MiB, and 10.2 GB/s, the speed
+// of a copy, for payloads of 4 MiB. Larger rings are not faster, and cost memory.
 const RingCapacity = 128 << 10
 
 const (
@@ -50,13 +50,13 @@ const (
 	maxRing = 1 << 30
 )
 
-// control holds the positions of the two ends.
+// control contains the positions of the two ends.
 type control struct {
-	// Written by the receiver: everything before these positions has been taken.
+	// Written by the receiver. Records and bytes before these positions have been taken.
 	freeCells, freeBulk atomic.Uint64
 	_                   [cacheLine - 16]byte
-	// Written by a sender that needs room: the receiver rings its bell when freeCells or freeBulk
-	// reaches the position. 0 means no request.
+	// Written by a sender that needs room. The receiver rings the sender's bell when freeCells or
+	// freeBulk reaches the position. Zero means no request.
 	wantCells, wantBulk atomic.Uint64
 	_                   [cacheLine - 16]byte
 	// Written by an end that closes. It is a futex word for waiters.
@@ -76,7 +76,7 @@ type cell struct {
 	stamp atomic.Uint64
 	part  uint64 // number of payload bytes of this record in the bulk
 	// header is the header of the frame, in the first record of the frame. A payload of up to
-	// inlineSize bytes follows it; part is then 0.
+	// inlineSize bytes follows the header; part is then 0.
 	header [frame.HeaderSize]byte
 	inline [inlineSize]byte
 }
@@ -113,8 +113,8 @@ func newRing(m *memory) (*ring, error) {
 // cell returns the cell at a position.
 func (r *ring) cell(position uint64) *cell { return &r.cells[position%cellCount] }
 
-// write copies b into the bulk at a position, and wraps around at its end. b is not longer than the
-// bulk.
+// write copies b into the bulk at a position, and wraps around at the end of the bulk. b is not
+// longer than the bulk.
 func (r *ring) write(position uint64, b []byte) {
 	n := copy(r.bulk[position&uint64(len(r.bulk)-1):], b)
 	copy(r.bulk, b[n:])

@@ -9,9 +9,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// Self returns the two ends of a channel within this process. Send hands its frames over one by
-// one, and returns when the receiver has copied them all. A frame arrives whole or not at all, even
-// if an end closes meanwhile.
+// Self returns the two ends of a channel within this process. Send passes its frames to the receiver
+// one by one, and returns when the receiver has copied all of them. A frame arrives whole or not at
+// all, even if an end closes meanwhile.
 func Self() (Sender, Receiver) {
 	s := &self{broken: make(chan struct{})}
 	s.changed.L = &s.mu

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// memory is a mapping that lasts as long as it is referenced, so that closing an end does not unmap
-// it while another goroutine copies.
+// memory is a mapping that exists as long as it is referenced, so that closing an end does not unmap
+// the memory while another goroutine copies.
 type memory struct{ bytes []byte }
 
 // NewRing returns shared memory for one direction between two processes. capacity is the maximum
@@ -51,8 +51,8 @@ const (
 	seals            = sealSeal | sealShrink | sealGrow
 )
 
-// newMemory returns an anonymous file whose length cannot be changed, so that accesses to a mapping
-// of it never fault.
+// newMemory returns an anonymous file whose length cannot be changed, so that accesses to its
+// mappings never fault.
 func newMemory(name string, length int) (*os.File, error) {
 	f, err := createMemory(name, memfdNoExec)
 	if errors.Is(err, syscall.EINVAL) {

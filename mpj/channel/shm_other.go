@@ -8,14 +8,14 @@ import (
 	"sync/atomic"
 )
 
-// Shared memory needs memfd and futex of Linux. On other systems no peer offers it.
+// Shared memory needs memfd and futex of Linux. On other systems, peers do not offer shared memory.
 
 type memory struct{ bytes []byte }
 
-// NewRing returns an error: there is no shared memory on this system.
+// NewRing returns an error, because this system has no shared memory.
 func NewRing(int) (*os.File, error) { return nil, errors.ErrUnsupported }
 
-// NewBoard returns an error: there is no shared memory on this system.
+// NewBoard returns an error, because this system has no shared memory.
 func NewBoard(int) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 func openRing(*os.File) (*ring, error)    { return nil, errors.ErrUnsupported }

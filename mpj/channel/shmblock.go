@@ -39,7 +39,7 @@ func (r *ShmReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, err
 	}
 }
 
-// A backoff decides how a blocked call waits between its looks at a ring.
+// A backoff determines how a blocked call waits between its looks at a ring.
 type backoff struct {
 	bell  *Bell
 	looks int
@@ -60,7 +60,7 @@ func (p *backoff) prepare() {
 	}
 }
 
-// pause is called after a look that found nothing.
+// pause is called after an unsuccessful look.
 func (p *backoff) pause() {
 	p.looks++
 	switch {
@@ -79,14 +79,15 @@ func (p *backoff) end() {
 	}
 }
 
-// A watcher is the goroutine behind Broken. It is started on demand.
+// A watcher is the goroutine that closes the channel of Broken. It is started on demand.
 type watcher struct {
 	once   sync.Once
 	broken chan struct{}
 }
 
 // Broken is closed when the receiver closes. The first call starts a goroutine that blocks a thread
-// until either end is closed. Callers that poll do not need it, because TrySend returns an error.
+// until either end is closed. Callers that poll do not need Broken, because TrySend returns an
+// error.
 func (s *ShmSender) Broken() <-chan struct{} {
 	s.watch.once.Do(func() {
 		s.watch.broken = make(chan struct{})
@@ -116,8 +117,8 @@ func (s *ShmSender) Close() error {
 	return nil
 }
 
-// Close tells the sender that there is no receiver any more. A concurrent Receive ends soon. The
-// memory is unmapped after the last use.
+// Close tells the sender that the receiver has closed. A concurrent Receive ends soon. The memory is
+// unmapped after the last use.
 func (r *ShmReceiver) Close() error {
 	r.leave(receiverGone)
 	r.other.ring()

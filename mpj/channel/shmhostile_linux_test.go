@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// heapRing returns a ring in ordinary memory. It runs the same code without a second mapping, for
-// tests that write arbitrary data into it.
+// heapRing returns a ring in ordinary memory, and the memory, for tests that write arbitrary data
+// into a ring. The code under test is the same as with a mapping.
 func heapRing(t testing.TB) (*ring, []byte) {
 	words := make([]uint64, (bulkOffset+minRing)/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
@@ -47,8 +47,8 @@ func FuzzShm(f *testing.F) {
 	})
 }
 
-// playHostile runs a program against shared memory. An odd word is an address, and the next word
-// the value to write there; an even word moves the ends.
+// playHostile runs a program against shared memory. An odd word of the program is an address, and
+// the next word is the value to write there. An even word makes the ends proceed.
 func playHostile(program, shared []byte, move func(word uint32)) {
 	for ; len(program) >= 4; program = program[4:] {
 		word := binary.LittleEndian.Uint32(program)
@@ -74,18 +74,18 @@ func TestShmCorruptionIsAnError(t *testing.T) {
 	long := numbered(1, make([]byte, 2*minRing))
 	for name, c := range map[string]struct {
 		spoil    func(*ring)
-		sending  bool // the sender detects it
+		sending  bool // the sender detects the corruption
 		mentions string
 	}{
-		"stamp of no lap":         {func(r *ring) { r.cells[0].stamp.Store(7) }, false, "stamp 7"},
-		"unknown kind":            {func(r *ring) { r.cells[0].header[0] = 99 }, false, "kind 99"},
-		"payload above the limit": {func(r *ring) { r.cells[0].header[31] = 1 }, false, "at most"},
-		"empty part":              {func(r *ring) { r.cells[0].part = 0 }, false, "corrupt"},
-		"part beyond the frame":   {func(r *ring) { r.cells[0].part = 3 * minRing }, false, "corrupt"},
-		"part beyond the ring":    {func(r *ring) { r.cells[0].part = minRing + 1 }, false, "corrupt"},
-		"part that overflows":     {func(r *ring) { r.cells[0].part = 1<<64 - 1 }, false, "corrupt"},
-		"more taken than given":   {func(r *ring) { r.control.freeBulk.Store(1 << 20) }, true, "corrupt"},
-		"more records than given": {func(r *ring) { r.control.freeCells.Store(9) }, true, "corrupt"},
+		"stamp of another lap":         {func(r *ring) { r.cells[0].stamp.Store(7) }, false, "stamp 7"},
+		"unknown kind":                 {func(r *ring) { r.cells[0].header[0] = 99 }, false, "kind 99"},
+		"payload above the limit":      {func(r *ring) { r.cells[0].header[31] = 1 }, false, "at most"},
+		"empty part":                   {func(r *ring) { r.cells[0].part = 0 }, false, "corrupt"},
+		"part beyond the frame":        {func(r *ring) { r.cells[0].part = 3 * minRing }, false, "corrupt"},
+		"part beyond the ring":         {func(r *ring) { r.cells[0].part = minRing + 1 }, false, "corrupt"},
+		"part that overflows":          {func(r *ring) { r.cells[0].part = 1<<64 - 1 }, false, "corrupt"},
+		"more bytes taken than sent":   {func(r *ring) { r.control.freeBulk.Store(1 << 20) }, true, "corrupt"},
+		"more records taken than sent": {func(r *ring) { r.control.freeCells.Store(9) }, true, "corrupt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bells := testHeapBells(2)
@@ -153,8 +153,8 @@ func TestBoardRefusesCellsOutOfRange(t *testing.T) {
 	bell.ring() // its memory is still mapped
 }
 
-// TestBellLosesNoWakeUp leaves both sides asleep if a bell loses a wake-up, until the test times
-// out.
+// TestBellLosesNoWakeUp makes two sides wake each other many times. If a bell loses a wake-up, both
+// sides sleep until the test times out.
 func TestBellLosesNoWakeUp(t *testing.T) {
 	const rounds = 20000
 	bells := testBells(t, 2)

@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// childVariable tells a child process of these tests, which runs this test binary, its role and how
-// many looks at a ring it takes before it sleeps.
+// childVariable is the environment variable with the role of a child process of these tests, and its
+// number of looks at a ring before it sleeps. A child process runs this test binary.
 const childVariable = "P2PMPI_TEST_SHM_CHILD"
 
 func init() {
@@ -37,7 +37,7 @@ func init() {
 	os.Exit(0)
 }
 
-// children are the roles of a child process.
+// children contains the roles of a child process.
 var children = map[string]func(*pollingEnd) error{
 	"echo":     echo,
 	"exchange": func(e *pollingEnd) error { return exchange(e, 2) },
@@ -155,7 +155,7 @@ func openEnd(board, out, in *os.File, cell, looks int) (*pollingEnd, error) {
 	return &pollingEnd{s: s, r: r, bell: own, looks: looks}, err
 }
 
-// echo sends back what it receives.
+// echo sends back the frames that it receives.
 func echo(e *pollingEnd) error {
 	buffer := make([]byte, 4<<20)
 	place := func(h frame.Header) []byte { return buffer[:h.Size] }
@@ -170,8 +170,8 @@ func echo(e *pollingEnd) error {
 	}
 }
 
-// exchange sends frames of random sizes and receives as many at the same time, making progress on
-// both in turn, like a progress loop.
+// exchange sends frames of random sizes, and receives the same number of frames. Like a progress
+// loop, it makes progress on both in turn.
 func exchange(e *pollingEnd, seed uint64) error {
 	const frames = 250
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -10,20 +10,20 @@ import (
 	"unsafe"
 )
 
-// A long payload need not pass through the ring: the receiver may read it directly from the
-// sender's memory, with one copy instead of two. The system decides whether this is allowed. The
-// receiver tries it when the first frame arrives:
+// A long payload need not pass through the ring: the receiver may read the payload directly from the
+// sender's memory, with one copy instead of two. The system determines whether this is allowed. The
+// receiver tries to read when the first frame arrives:
 //
-//	sender     its process id, and the address of its mapping of the ring -> hello
+//	sender     its process ID, and the address of its mapping of the ring -> hello
 //	receiver   16 random bytes -> proof      reads them at the sender's address
 //	           are they the same?
 //
 // Only a process that has mapped this ring can show the proof. The receiver reads the proof again
-// with every piece of a payload, in one system call, which accesses only one process. A process id
-// that meanwhile names another process is therefore detected.
+// with every piece of a payload, in one system call, which accesses only one process. So the
+// receiver detects a process ID that meanwhile names another process.
 
-// ErrUnreadable is the error of a read from memory that this process cannot access, or can no
-// longer access. The payload must then be sent through the ring.
+// ErrUnreadable is the error of a read from memory that this process cannot access or can no longer
+// access. The sender must then send the payload through the ring.
 var ErrUnreadable = errors.New("memory of the other process cannot be read")
 
 // ReadMost bounds the bytes read by one ReadMemory, which then blocks its thread for a tenth of a
@@ -32,7 +32,7 @@ const ReadMost = 1 << 20
 
 const proofSize = 16
 
-// hello holds the data with which the two ends of a ring arrange direct reads.
+// hello contains the data that the two ends of a ring exchange to enable direct reads.
 type hello struct {
 	pid, base atomic.Uint64 // written by the sender before its first record
 	_         [cacheLine - 16]byte
@@ -40,7 +40,7 @@ type hello struct {
 	_         [cacheLine - proofSize]byte
 }
 
-// greet tells the receiver the address of the ring in this process.
+// greet stores the process ID, and the address of the ring in this process, for the receiver.
 func (s *ShmSender) greet() {
 	allowReading()
 	s.control.hello.base.Store(uint64(uintptr(unsafe.Pointer(s.control))))
@@ -48,8 +48,8 @@ func (s *ShmSender) greet() {
 }
 
 // Address returns the address of payload in this process, for ReadMemory at the other end, or 0 if
-// payload is nil. The payload must not move: data referenced by a slice that is stored in the heap
-// is not on a stack, and other memory does not move.
+// payload is nil. The payload must not move. It does not move if it is not on a stack, as when a
+// slice in the heap refers to it.
 func (s *ShmSender) Address(payload []byte) uint64 {
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(payload))))
 }
@@ -59,8 +59,8 @@ type Reading uint8
 
 // The values of Reading.
 const (
-	// ReadOthers allows any process except the receiver's own: a sender that named the receiver
-	// itself could make it disclose its own data.
+	// ReadOthers allows any process except the receiver's own. Otherwise a sender could name the
+	// receiver's process and make the receiver disclose its own data.
 	ReadOthers Reading = iota
 	ReadNone
 	// ReadAny is for senders within the same program.
@@ -70,7 +70,7 @@ const (
 // SetReading sets which memory r may read. Call it before the first frame.
 func (r *ShmReceiver) SetReading(allowed Reading) { r.allowed = allowed }
 
-// meet determines whether the sender's memory can be read.
+// meet determines whether this process can read the sender's memory.
 func (r *ShmReceiver) meet() {
 	r.met = true
 	pid, base := r.control.hello.pid.Load(), r.control.hello.base.Load()
@@ -89,9 +89,9 @@ func (r *ShmReceiver) meet() {
 func (r *ShmReceiver) CanRead() bool { return r.readable }
 
 // ReadMemory fills b, at most ReadMost bytes, with the memory of the sender's process at address,
-// read while the sender was not closed. The error is ErrUnreadable if that process has ended or
-// cannot be accessed, and another one if it has no memory at address. After an error, the contents
-// of b are undefined.
+// read before the sender closed. The error is ErrUnreadable if that process has ended or cannot be
+// accessed, and a different error if the process has no memory at address. After an error, the
+// contents of b are undefined.
 func (r *ShmReceiver) ReadMemory(address uint64, b []byte) error {
 	defer runtime.KeepAlive(r)
 	switch {

@@ -39,7 +39,7 @@ func TestReadOfUnmappedMemoryIsAnError(t *testing.T) {
 	_, r := readablePair(t, ReadAny)
 	for _, address := range []uint64{1, 1 << 46, 1<<64 - 1} {
 		if err := r.ReadMemory(address, make([]byte, 100)); err == nil || errors.Is(err, ErrUnreadable) {
-			t.Errorf("at %#x: got %v, want an error that blames the sender", address, err)
+			t.Errorf("at %#x: got %v, want an error that names the sender", address, err)
 		}
 	}
 	if err := r.ReadMemory(0, make([]byte, ReadMost+1)); err == nil {
@@ -54,11 +54,11 @@ func TestReadOfUnmappedMemoryIsAnError(t *testing.T) {
 // that has not mapped the ring.
 func TestMemoryIsReadOnlyFromTheSendersProcess(t *testing.T) {
 	for name, lie := range map[string]func(*ring){
-		"another process": func(r *ring) { r.control.hello.pid.Store(1) },
-		"no process":      func(r *ring) { r.control.hello.pid.Store(1<<31 - 1) },
-		"no number":       func(r *ring) { r.control.hello.pid.Store(1<<64 - 1) },
-		"nothing":         func(r *ring) { r.control.hello.pid.Store(0) },
-		"another place":   func(r *ring) { r.control.hello.base.Add(4096) },
+		"another process":                 func(r *ring) { r.control.hello.pid.Store(1) },
+		"no process":                      func(r *ring) { r.control.hello.pid.Store(1<<31 - 1) },
+		"number that is not a process ID": func(r *ring) { r.control.hello.pid.Store(1<<64 - 1) },
+		"no hello":                        func(r *ring) { r.control.hello.pid.Store(0) },
+		"wrong address":                   func(r *ring) { r.control.hello.base.Add(4096) },
 	} {
 		s, r := shmPair(t, minRing)
 		r.SetReading(ReadAny)
@@ -94,7 +94,7 @@ func TestReadMemoryAllocatesNothing(t *testing.T) {
 	}
 }
 
-// show reports the address of some memory, and keeps that memory until it is told to end.
+// show reports the address of some memory, and keeps that memory until it receives another frame.
 func show(e *pollingEnd) error {
 	memory := make([]byte, 3*ReadMost+5)
 	for i := range memory {
@@ -117,7 +117,7 @@ func TestMemoryOfAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !e.r.CanRead() {
-		t.Log("this system does not let a process read another's memory")
+		t.Log("this system does not let a process read the memory of another process")
 		return
 	}
 	address, got := binary.LittleEndian.Uint64(f.Payload), make([]byte, 3*ReadMost+5)
@@ -133,8 +133,8 @@ func TestMemoryOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAProcessThatHasEnded checks that the memory of a killed sender cannot be read, even
-// if its process id is reused.
+// TestMemoryOfAProcessThatHasEnded checks that the memory of a killed sender cannot be read, even if
+// its process ID is reused.
 func TestMemoryOfAProcessThatHasEnded(t *testing.T) {
 	e := startChild(t, "show", 0, minRing)
 	f, err := e.receive(fresh)
@@ -150,12 +150,12 @@ func TestMemoryOfAProcessThatHasEnded(t *testing.T) {
 	}
 }
 
-// TestMemoryOfAReusedProcessID checks that a process id that now names another process
-// yields none of its memory.
+// TestMemoryOfAReusedProcessID checks that no memory is read from a process that has the process ID
+// of an ended sender.
 func TestMemoryOfAReusedProcessID(t *testing.T) {
 	s, r := readablePair(t, ReadAny)
 	secret := []byte("not for you")
-	r.source.proof++ // that process has no ring at this address
+	r.source.proof++ // the other process has no ring at this address
 	if err := r.ReadMemory(s.Address(secret), make([]byte, len(secret))); !errors.Is(err, ErrUnreadable) {
 		t.Errorf("got %v, want %v", err, ErrUnreadable)
 	}

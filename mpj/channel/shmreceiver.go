@@ -10,12 +10,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A ShmReceiver is the reading end of a channel through shared memory. Polling callers use Ready
-// and TryReceive; Receive makes it a blocking Receiver. Only one goroutine at a time may use it,
-// except that another one may call Close.
+// A ShmReceiver is the reading end of a channel through shared memory. Polling callers use Ready and
+// TryReceive; Receive makes it a blocking Receiver. Only one goroutine at a time may use a
+// ShmReceiver, except that another goroutine may call Close.
 //
-// It does not notice if the other process ends without closing, which looks like silence. A view
-// reports the end.
+// A ShmReceiver does not detect that the other process has ended without closing: no more frames
+// arrive. A view reports the end.
 type ShmReceiver struct {
 	*ring
 	own, other *Bell
@@ -30,15 +30,15 @@ type ShmReceiver struct {
 
 	// State of direct reads from the sender's memory.
 	allowed  Reading
-	met      bool // access has been tried
+	met      bool // the receiver has tried to read the sender's memory
 	readable bool
 	source   foreign
 	proof    [proofSize]byte
 }
 
 // OpenShmReceiver opens the receiving end of a ring, which it maps. The caller still closes the
-// file. own is the bell of this process, and other that of the sending one. A ring has only one
-// receiver in its lifetime.
+// file. own is the bell of this process, and other the bell of the sending process. A ring has only
+// one receiver in its lifetime.
 func OpenShmReceiver(ring *os.File, own, other *Bell) (*ShmReceiver, error) {
 	r, err := openRing(ring)
 	if err != nil {
@@ -51,16 +51,17 @@ func newShmReceiver(r *ring, own, other *Bell) *ShmReceiver {
 	return &ShmReceiver{ring: r, own: own, other: other}
 }
 
-// Ready reports whether TryReceive would find anything: a part of a frame, an end, or corruption.
-// It costs two loads, which hit the cache while nothing arrives.
+// Ready reports whether TryReceive would find a part of a frame, an end, or corruption. It costs two
+// loads, which hit the cache while no frame arrives.
 func (r *ShmReceiver) Ready() bool {
 	ready := r.cell(r.cellsTaken).stamp.Load() != stale(r.cellsTaken) || r.control.gone.Load() != 0
 	runtime.KeepAlive(r)
 	return ready
 }
 
-// Arrived reports whether there is a part of a frame, or corruption, but not whether the sender has
-// closed. It does half the work of Ready, for callers that poll very often.
+// Arrived reports whether TryReceive would find a part of a frame, or corruption, but does not
+// detect that the sender has closed. It does half the work of Ready, for callers that poll very
+// often.
 func (r *ShmReceiver) Arrived() bool {
 	arrived := r.cell(r.cellsTaken).stamp.Load() != stale(r.cellsTaken)
 	runtime.KeepAlive(r)
@@ -68,10 +69,10 @@ func (r *ShmReceiver) Arrived() bool {
 }
 
 // TryReceive takes the available data, and reports whether a frame is complete. If not, the next
-// call continues with the frame. alloc chooses the buffer for a payload, once per frame, when its
-// header has arrived: it returns Size bytes, which belong to the receiver until the frame is
-// complete. The error is io.EOF after the sender closed between two frames. TryReceive never blocks
-// and allocates nothing.
+// call continues with the frame. alloc returns the buffer for a payload. It is called once per
+// frame, when the header has arrived, and must return Size bytes, which belong to the receiver until
+// the frame is complete. The error is io.EOF after the sender closed between two frames. TryReceive
+// never blocks and allocates nothing.
 func (r *ShmReceiver) TryReceive(alloc func(frame.Header) []byte) (f frame.Frame, ok bool, err error) {
 	defer runtime.KeepAlive(r)
 	for r.err == nil {
@@ -116,7 +117,7 @@ func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte) error {
 	return nil
 }
 
-// take copies the part of the payload that a record has in the bulk.
+// take copies the part of the payload that a record stores in the bulk.
 func (r *ShmReceiver) take(part uint64) error {
 	if part == 0 || part > r.frame.Size-r.got || part > uint64(len(r.bulk)) {
 		return fmt.Errorf("channel: shared ring is corrupt: %d bytes follow %d of %d", part, r.got, r.frame.Size)
@@ -128,7 +129,7 @@ func (r *ShmReceiver) take(part uint64) error {
 }
 
 // free releases the space of a record with n bytes in the bulk. It publishes freed space only in
-// portions, so that the sender seldom misses the cache because of it.
+// portions, so that this seldom causes a cache miss at the sender.
 func (r *ShmReceiver) free(n uint64) {
 	r.cellsTaken++
 	r.bulkTaken += n
@@ -144,7 +145,7 @@ func (r *ShmReceiver) free(n uint64) {
 }
 
 // granted reports whether the space that the sender requested is available. A sender that stores a
-// request after this check then looks at the space itself.
+// request after this check then checks the space itself.
 func (r *ShmReceiver) granted() bool {
 	granted := false
 	if want := r.control.wantCells.Load(); want != 0 && r.cellsFreed-want < 1<<63 {
@@ -158,7 +159,7 @@ func (r *ShmReceiver) granted() bool {
 	return granted
 }
 
-// idle interprets the stamp of the next cell, which is not that of a published record.
+// idle interprets the stamp of the next cell, which is not the stamp of a published record.
 func (r *ShmReceiver) idle(stamp uint64) error {
 	gone := r.control.gone.Load()
 	switch {
@@ -167,7 +168,7 @@ func (r *ShmReceiver) idle(stamp uint64) error {
 	case gone&receiverGone != 0:
 		r.err = fmt.Errorf("channel: receive: %w", net.ErrClosed)
 	case gone == 0:
-	case r.cell(r.cellsTaken).stamp.Load() != stamp: // published before the sender closed
+	case r.cell(r.cellsTaken).stamp.Load() != stamp: // the record was published before the sender closed
 	case r.begun:
 		r.err = io.ErrUnexpectedEOF
 	default:

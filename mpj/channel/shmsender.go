@@ -11,11 +11,11 @@ import (
 )
 
 // A ShmSender is the writing end of a channel through shared memory. Polling callers use TrySend;
-// Send and Broken make it a blocking Sender. Only one goroutine at a time may use it, except that
-// another one may call Close.
+// Send and Broken make it a blocking Sender. Only one goroutine at a time may use a ShmSender,
+// except that another goroutine may call Close.
 //
-// It does not notice if the other process ends. Frames are then accepted until the ring is full,
-// and a caller that waits for space waits until a view reports the end.
+// A ShmSender does not detect that the other process has ended. It then accepts frames until the
+// ring is full, and a caller that waits for space waits until a view reports the end.
 type ShmSender struct {
 	*ring
 	own, other *Bell
@@ -32,13 +32,13 @@ type ShmSender struct {
 }
 
 // streamStep is the longest part of a payload that is published at once, in bytes. The receiver
-// copies one part out while the sender copies the next one in. Shorter parts overlap sooner, and
-// longer ones cost less to announce; 16 to 64 KiB perform alike.
+// copies one part out of the ring while the sender copies the next part in. Shorter parts overlap
+// sooner, and longer parts cost less to publish; 16 to 64 KiB perform equally.
 const streamStep = 32 << 10
 
 // OpenShmSender opens the sending end of a ring, which it maps. The caller still closes the file.
-// own is the bell of this process, and other that of the receiving one. A ring has only one sender
-// in its lifetime: the next channel between the same two processes has its own ring.
+// own is the bell of this process, and other the bell of the receiving process. A ring has only one
+// sender in its lifetime: the next channel between the same two processes has a new ring.
 func OpenShmSender(ring *os.File, own, other *Bell) (*ShmSender, error) {
 	r, err := openRing(ring)
 	if err != nil {
@@ -53,9 +53,9 @@ func newShmSender(r *ring, own, other *Bell) *ShmSender {
 	return s
 }
 
-// TrySend moves as much of f into the ring as fits, and reports whether that was all. If not, call
-// it again with the same frame, after other work, or when own has been rung because there is space.
-// TrySend never blocks and allocates nothing.
+// TrySend moves as much of f into the ring as fits, and reports whether all of f is in the ring. If
+// not, the caller must call TrySend again with the same frame, after other work, or when own has
+// been rung because space is free. TrySend never blocks and allocates nothing.
 func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 	defer runtime.KeepAlive(s)
 	if err := s.usable(f); err != nil {
@@ -117,8 +117,8 @@ func (s *ShmSender) publish(c *cell, part uint64) {
 	s.other.ring()
 }
 
-// room reports whether there is a free cell and n free bytes in the bulk. If not, the receiver will
-// ring when half of the cells, or of the bulk, are free.
+// room reports whether a cell, and n bytes in the bulk, are free. If not, the receiver will ring
+// when half of the cells, or half of the bulk, is free.
 func (s *ShmSender) room(n uint64) bool {
 	if s.fits(n) || s.look() && s.fits(n) {
 		return true
@@ -145,8 +145,7 @@ func (s *ShmSender) fits(n uint64) bool {
 	return s.cellsEnd-s.freeCells < cellCount && s.bulkEnd-s.freeBulk+n <= uint64(len(s.bulk))
 }
 
-// look reads the receiver's position. It fails if the receiver claims to have taken more than
-// was sent.
+// look reads the receiver's position. It fails if the position is beyond the sent data.
 func (s *ShmSender) look() bool {
 	cells, bulk := s.control.freeCells.Load(), s.control.freeBulk.Load()
 	if s.cellsEnd-cells > cellCount || s.bulkEnd-bulk > uint64(len(s.bulk)) {

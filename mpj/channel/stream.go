@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// FromFile returns a connection for a connected socket. It uses a duplicate of the descriptor: the
-// caller still closes f.
+// FromFile returns a connection for a connected socket. It uses a duplicate of the descriptor, so
+// the caller still closes f.
 func FromFile(f *os.File) (net.Conn, error) {
 	conn, err := net.FileConn(f)
 	if err != nil {
@@ -45,8 +45,8 @@ func NewStreamReceiver(conn Source) Receiver {
 	return &streamReceiver{conn: conn, buffer: make([]byte, streamBuffer)}
 }
 
-// maxBatch bounds the frames in one vectored write: each has two parts, and the system accepts 1024
-// parts.
+// maxBatch bounds the frames in one vectored write. Each frame has two parts, and the system accepts
+// 1024 parts.
 const maxBatch = 512
 
 type streamSender struct {
@@ -54,7 +54,7 @@ type streamSender struct {
 	broken  chan struct{}
 	headers []byte
 	parts   [][]byte
-	vector  net.Buffers // rest of parts; a field, so that it is not allocated per call
+	vector  net.Buffers // unwritten rest of parts; a field, so that a call does not allocate it
 }
 
 func (s *streamSender) Send(frames ...frame.Frame) error {
@@ -99,7 +99,7 @@ func (s *streamSender) writeParts() (err error) {
 	return err
 }
 
-// watch waits for the end of conn. The receiver never sends anything.
+// watch waits for the end of conn. The receiver never sends data.
 func (s *streamSender) watch(conn io.Reader) {
 	defer close(s.broken)
 	conn.Read(make([]byte, 1))
@@ -125,8 +125,8 @@ type streamReceiver struct {
 // ErrInterrupted is the error of a Receive that was ended by Interrupt.
 var ErrInterrupted = errors.New("channel: interrupted")
 
-// Interrupt makes a Receive that waits for a frame, or else the next one, return ErrInterrupted. No
-// data is lost: a frame that has begun is received first.
+// Interrupt makes a Receive that waits for a frame, or otherwise the next Receive, return
+// ErrInterrupted. No data is lost: a frame that has begun is received first.
 func (r *streamReceiver) Interrupt() {
 	r.interrupted.Store(true)
 	r.conn.SetReadDeadline(time.Unix(1, 0))
@@ -169,7 +169,7 @@ func (r *streamReceiver) Receive(alloc func(frame.Header) []byte) (frame.Frame, 
 	return frame.Frame{Header: h, Payload: payload}, nil
 }
 
-// fill reads more bytes after the unread ones.
+// fill reads more bytes after the unread bytes.
 func (r *streamReceiver) fill() error {
 	n := copy(r.buffer, r.unread)
 	m, err := r.conn.Read(r.buffer[n:])
@@ -183,7 +183,7 @@ func (r *streamReceiver) fill() error {
 	return err
 }
 
-// cut turns an end of the stream within a frame into an error.
+// cut returns an error for an end of the stream within a frame.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

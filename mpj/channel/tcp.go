@@ -48,13 +48,13 @@ func OpenTCPReceiver(conn net.Conn, self *Identity, other []byte) Receiver {
 // record when it is full and at the end of each Send. The part of a payload that does not fit is
 // written directly, without a copy to the record.
 //
-// Neither end sends a TLS close_notify, which could block. The ends learn from TCP that the other
-// side has closed or that the connection broke. An attacker who can forge either can also cut the
-// connection, and package protection handles both.
+// Neither end sends a TLS close_notify, which could block. TCP reports that the other side has
+// closed or that the connection broke. An attacker who can forge these events can also cut the
+// connection, and the protocols of package protection handle both.
 type tcpSender struct {
 	raw    net.Conn
 	conn   *tls.Conn
-	record []byte // being filled with frames; at most recordSize
+	record []byte // collected frames, at most recordSize bytes
 	closed atomic.Bool
 	broken chan struct{}
 }
@@ -99,8 +99,8 @@ func (s *tcpSender) append(f frame.Frame) error {
 	return err
 }
 
-// A holder is a connection that may delay some of the given number of next writes, each to combine
-// it with the write after it.
+// A holder is a connection that may delay some of the given number of next writes, to combine each
+// with the write that follows.
 type holder interface{ hold(writes int) }
 
 func (s *tcpSender) flush() error {
@@ -112,7 +112,7 @@ func (s *tcpSender) flush() error {
 	return err
 }
 
-// watch waits for the end of the connection. The receiver never sends anything.
+// watch waits for the end of the connection. The receiver never sends data.
 func (s *tcpSender) watch() {
 	defer close(s.broken)
 	if c, ok := s.raw.(interface{ awaitEnd() }); ok {
@@ -160,8 +160,8 @@ func (r *tcpReceiver) handshake() error {
 	return nil
 }
 
-// Interrupt interrupts the stream, for a receiver that has already received a frame. A TLS
-// connection whose read was stopped by a deadline can continue.
+// Interrupt interrupts the stream. The receiver must already have received a frame. A TLS connection
+// whose read was stopped by a deadline can continue.
 func (r *tcpReceiver) Interrupt() { r.stream.Interrupt() }
 
 func (r *tcpReceiver) Close() error { return r.conn.Close() }

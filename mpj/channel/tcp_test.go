@@ -41,14 +41,14 @@ func owned(t testing.TB, conn net.Conn) net.Conn {
 	return must(OpenTCP(f))(t)
 }
 
-// tcpPair returns the two ends of a channel between two processes that know each other's keys.
+// tcpPair returns the two ends of a channel between two processes that have each other's keys.
 func tcpPair(t testing.TB, a, b net.Conn) (Sender, Receiver) {
 	t.Helper()
 	return tcpPairOver(t, a, b, func(func()) {})
 }
 
-// tcpPairOver is tcpPair with a link between a and b. carry starts the link, and gets a function
-// that interrupts the receiver once that has begun.
+// tcpPairOver is like tcpPair, with a link between a and b that carry starts. The argument of carry
+// is a function that interrupts the receiver once the receiver has begun.
 func tcpPairOver(t testing.TB, a, b net.Conn, carry func(interrupt func())) (Sender, Receiver) {
 	t.Helper()
 	from, to := must(NewIdentity())(t), must(NewIdentity())(t)
@@ -77,13 +77,13 @@ func TestTCPAcceptsOnlyTheExpectedProcesses(t *testing.T) {
 		expected, expectedBy []byte // key of the receiver, key of the sender
 		sends                bool
 	}{
-		"both are right":          {from, to, to.Key(), from.Key(), true},
-		"another receiver":        {from, stranger, to.Key(), from.Key(), false},
-		"another sender":          {stranger, to, to.Key(), from.Key(), false},
-		"a sender without a key":  {from, to, to.Key(), nil, false},
-		"a receiver without one":  {from, to, nil, from.Key(), false},
-		"the sender as receiver":  {from, from, to.Key(), from.Key(), false},
-		"half the receiver's key": {from, to, to.Key()[:16], from.Key(), false},
+		"both are right":           {from, to, to.Key(), from.Key(), true},
+		"another receiver":         {from, stranger, to.Key(), from.Key(), false},
+		"another sender":           {stranger, to, to.Key(), from.Key(), false},
+		"a sender without a key":   {from, to, to.Key(), nil, false},
+		"a receiver without a key": {from, to, nil, from.Key(), false},
+		"the sender as receiver":   {from, from, to.Key(), from.Key(), false},
+		"half the receiver's key":  {from, to, to.Key()[:16], from.Key(), false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestTCPAcceptsOnlyTheExpectedProcesses(t *testing.T) {
 				t.Errorf("received: %v", err)
 			}
 			if err == nil && !c.sends {
-				<-s.Broken() // the sender learns of it, perhaps later
+				<-s.Broken() // the sender gets the error, perhaps later
 			}
 		})
 	}
@@ -113,11 +113,11 @@ func TestTCPAcceptsOnlyTheExpectedProcesses(t *testing.T) {
 
 func TestTCPReceiverSurvivesNoise(t *testing.T) {
 	for name, noise := range map[string][]byte{
-		"nothing":       nil,
-		"text":          []byte("GET / HTTP/1.1\r\n\r\n"),
-		"frame":         frame.AppendHeader(nil, frame.Header{Kind: frame.Data}),
-		"cut handshake": {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3},
-		"long record":   {22, 3, 1, 0xff, 0xff},
+		"no bytes":            nil,
+		"text":                []byte("GET / HTTP/1.1\r\n\r\n"),
+		"frame":               frame.AppendHeader(nil, frame.Header{Kind: frame.Data}),
+		"truncated handshake": {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3},
+		"long record":         {22, 3, 1, 0xff, 0xff},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := dialed(t)
@@ -200,8 +200,8 @@ func TestTCPInterruptedAnywhereLosesNothing(t *testing.T) {
 	copying.Wait()
 }
 
-// TestTCPNoticesForgery checks that data with a flipped bit is not delivered.
-func TestTCPNoticesForgery(t *testing.T) {
+// TestTCPDetectsForgery checks that data with a flipped bit is not delivered.
+func TestTCPDetectsForgery(t *testing.T) {
 	a, far := dialed(t)
 	near, b := dialed(t)
 	var forge sync.Mutex

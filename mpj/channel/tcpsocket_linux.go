@@ -16,11 +16,11 @@ import (
 	"unsafe"
 )
 
-// A tcpSocket is this process's end of a TCP connection. It is designed to wake as few threads per
-// message as possible. With the runtime's poller, one thread would wait, and another one continue
-// with the data. Here the reading goroutine itself waits:
+// A tcpSocket is this process's end of a TCP connection. It wakes as few threads per message as
+// possible. With the runtime's poller, one thread would wait, and another thread would process the
+// data. Here the reading goroutine itself waits:
 //
-//	look  --  nonblocking recv(2), for as long as a quick answer takes
+//	look  --  nonblocking recv(2), for the time of a fast answer
 //	wait  --  blocking recv(2), for at most blockTime
 //	gate  --  the runtime's poller, without occupying a thread
 //
@@ -31,7 +31,7 @@ type tcpSocket struct {
 	raw        syscall.RawConn
 	in, out    direction
 	emptyReads uint        // consecutive reads without a successful look
-	records    int         // number of writes that follow: see hold
+	records    int         // number of writes that follow (hold)
 	expired    atomic.Bool // the read deadline has passed
 	closed     atomic.Bool
 	closing    sync.Once
@@ -40,8 +40,8 @@ type tcpSocket struct {
 // A direction is the state of reading or of writing.
 type direction struct {
 	gate *gate
-	// Functions that read or write at once, do so within blockTime, and arm the gate. They are
-	// fields so that calls do not allocate them.
+	// Functions that read or write at once, that read or write within blockTime, and that arm the
+	// gate. They are fields so that calls do not allocate them.
 	now, soon, arm func(fd uintptr)
 
 	bytes []byte // buffer to read into, or data to write
@@ -49,18 +49,18 @@ type direction struct {
 	err   error
 }
 
-// looks is the number of looks before a read waits. After maxEmptyReads reads that found nothing,
-// only one read in emptyReadPeriod looks at all. All looks of a read take 20 to 30 µs; a thread
-// that sleeps instead wakes 5 to 10 µs late.
+// looks is the number of looks before a read waits. After maxEmptyReads reads without a successful
+// look, only one read in emptyReadPeriod looks at all. All looks of a read take 20 to 30 µs; a
+// thread that sleeps instead wakes 5 to 10 µs late.
 const (
 	looks           = 48
 	maxEmptyReads   = 4
 	emptyReadPeriod = 32
 )
 
-// OpenTCP returns a connection for a connected TCP socket. It uses a duplicate of the descriptor:
+// OpenTCP returns a connection for a connected TCP socket. It uses a duplicate of the descriptor, so
 // the caller still closes f. The connection must not be read or written through other duplicates,
-// because all of them share the blocking mode.
+// because all duplicates share the blocking mode.
 func OpenTCP(f *os.File) (net.Conn, error) {
 	fd, err := duplicate(f)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *tcpSocket) read(b []byte, block bool) (int, error) {
 	return 0, io.EOF
 }
 
-// hold announces that the given number of writes belong together. Every other one is delayed until
+// hold announces that the given number of writes belong together. Every other write is delayed until
 // the next, because the receiver reads two records as fast as one, with a single wake-up.
 func (s *tcpSocket) hold(records int) { s.records = records }
 
@@ -153,8 +153,8 @@ func (s *tcpSocket) Write(b []byte) (written int, err error) {
 	return written, err
 }
 
-// do reads or writes once, waiting until that is possible. It first tries a write at once, because
-// most writes need not wait.
+// do reads or writes once, and waits until the operation is possible. It first tries a write at
+// once, because most writes need not wait.
 func (s *tcpSocket) do(d *direction, block bool) error {
 	for now := d == &s.out; ; now = false {
 		if d == &s.in && s.expired.Load() {
@@ -214,11 +214,11 @@ func (s *tcpSocket) readSoon(fd uintptr) {
 	d := &s.in
 	if s.emptyReads < maxEmptyReads || s.emptyReads%emptyReadPeriod == 0 {
 		for range looks {
-			if s.readNow(fd); d.err != syscall.EAGAIN || s.expired.Load() { //nolint:errorlint // it is one
+			if s.readNow(fd); d.err != syscall.EAGAIN || s.expired.Load() { //nolint:errorlint // err is an Errno
 				s.emptyReads = 0
 				return
 			}
-			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // lets the partner run on this processor
+			syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) // lets the process at the other end run on this processor
 		}
 	}
 	s.emptyReads++
@@ -264,7 +264,7 @@ func (s *tcpSocket) SetReadDeadline(t time.Time) error {
 	return s.in.gate.file.SetReadDeadline(t)
 }
 
-// SetDeadline is SetReadDeadline, because writes have no deadline.
+// SetDeadline calls SetReadDeadline, because writes have no deadline.
 func (s *tcpSocket) SetDeadline(t time.Time) error { return s.SetReadDeadline(t) }
 
 // SetWriteDeadline does nothing.

@@ -129,8 +129,8 @@ func TestTCPSocketReadsAgainAfterADeadline(t *testing.T) {
 	}
 }
 
-// TestTCPSocketWaitingForItsEndIsNotPolled checks that waiting for the end of a connection
-// occupies no processor.
+// TestTCPSocketWaitingForItsEndIsNotPolled checks that a wait for the end of a connection uses no
+// processor time.
 func TestTCPSocketWaitingForItsEndIsNotPolled(t *testing.T) {
 	a, b := tcpSockets(t)
 	done := start(func() error { a.awaitEnd(); return nil })

@@ -9,6 +9,6 @@ import (
 
 // Package syscall does not have recvfrom(2) for 386 and s390x.
 
-// OpenTCP returns a connection for a connected TCP socket. It uses a duplicate of the descriptor:
+// OpenTCP returns a connection for a connected TCP socket. It uses a duplicate of the descriptor, so
 // the caller still closes f.
 func OpenTCP(f *os.File) (net.Conn, error) { return FromFile(f) }

@@ -10,7 +10,7 @@ import (
 // Attributes of communicators (MPI 4.0, 7.7).
 var attributes = []Test{
 	{"attributes are set, replaced and deleted", 1, true, attribute},
-	{"dup copies attributes as their functions say", 1, true, attributeCopies},
+	{"dup copies attributes according to their functions", 1, true, attributeCopies},
 	{"free deletes attributes, the last one first", 1, true, attributeDeletes},
 	{"an error of a delete function keeps the attribute", 1, true, attributeKept},
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// Collective communication that moves data (MPI 4.0, 6.3 to 6.8). Each is
-// compared with its definition, at every root and with elements of every size.
+// Collective communication that moves data (MPI 4.0, 6.3 to 6.8). Each operation is compared with
+// its definition, for every root and with elements of every size.
 var collectives = []Test{
 	{"barrier returns when all ranks have called it", 1, true, barrier},
 	{"bcast, gather, scatter, allgather and alltoall match their definitions", 1, true, movements},
@@ -33,12 +33,12 @@ func barrier(w *mpj.World) error {
 	return nil
 }
 
-// counts are the element counts of collectives: short ones, and one long enough for the algorithms
-// for long messages.
+// counts contains the element counts of collectives: small counts, and one that is large enough for
+// the algorithms for long messages.
 var counts = []int{0, 1, 7, 3000}
 
-// movements checks the collectives that move data. With long vectors it checks only the root in the
-// middle.
+// movements checks the collectives that move data. For long vectors it checks only the middle rank
+// as root.
 func movements(w *mpj.World) error {
 	for _, count := range counts {
 		for root := range w.Size() {
@@ -57,7 +57,7 @@ func movements(w *mpj.World) error {
 	)
 }
 
-// seq returns the contribution of rank: different at every rank and position, as far as T has
+// seq returns the contribution of rank, which is different for every rank and position if T has
 // enough values.
 func seq[T mpj.Ordered](rank, count int) []T { return numbers[T](rank%16*7, count) }
 

@@ -18,8 +18,8 @@ var comms = []Test{
 	{"communicators of communicators work", 4, true, descendants},
 	{"many communicators are created and freed", 1, true, manyComms},
 	{"communicators compare", 2, true, compare},
-	{"names are kept, and shown by errors", 1, true, named},
-	{"error handlers see errors, and are inherited", 1, true, errhandler},
+	{"names are kept, and appear in errors", 1, true, named},
+	{"error handlers are called with errors, and are inherited", 1, true, errhandler},
 }
 
 // works checks that c is a working communicator of these ranks of w, in order.
@@ -79,12 +79,12 @@ func splitUndefined(w *mpj.World) error {
 		return err
 	}
 	if c == nil {
-		return fails("Barrier of nothing", mpj.Barrier(c), mpj.ErrComm)
+		return fails("Barrier on no communicator", mpj.Barrier(c), mpj.ErrComm)
 	}
 	return cmp.Or(works(w, c, []int{0}), c.Free())
 }
 
-// splitMachine cannot know which ranks share a machine. It checks only that the ranks agree.
+// splitMachine cannot determine which ranks share a machine. It checks only that the ranks agree.
 func splitMachine(w *mpj.World) error {
 	c, err := w.SplitType(mpj.SplitMachine, 0)
 	if err != nil {
@@ -94,7 +94,7 @@ func splitMachine(w *mpj.World) error {
 	if err != nil {
 		return err
 	}
-	return cmp.Or(works(w, c, ranksOf(w, c.Group())), equal("a machine is within a cluster", c.Group().Difference(d.Group()).Size(), 0), c.Free(), d.Free())
+	return cmp.Or(works(w, c, ranksOf(w, c.Group())), equal("ranks of the machine outside its cluster", c.Group().Difference(d.Group()).Size(), 0), c.Free(), d.Free())
 }
 
 func create(w *mpj.World) error {
@@ -183,6 +183,6 @@ func errhandler(w *mpj.World) error {
 	}
 	err1, err2 := mpj.Send(d, []int{1}, -9, 0), mpj.Send(child, []int{1}, -9, 0)
 	err3 := mpj.Send(w.Comm, []int{1}, -9, 0)
-	return cmp.Or(equal("calls", seen, 2), equal("what it returned", errors.Is(err1, other) && errors.Is(err2, other), true),
-		equal("another communicator's", errors.Is(err3, other), false), fails("class", err1, mpj.ErrRank), child.Free(), d.Free())
+	return cmp.Or(equal("calls", seen, 2), equal("returned error", errors.Is(err1, other) && errors.Is(err2, other), true),
+		equal("error on another communicator", errors.Is(err3, other), false), fails("class", err1, mpj.ErrRank), child.Free(), d.Free())
 }

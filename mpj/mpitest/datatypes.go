@@ -14,8 +14,8 @@ var datatypes = []Test{
 	{"layouts of equal signatures match", 1, true, signatures},
 	{"size, extent and true extent are as defined", 1, true, extents},
 	{"resized changes the distance of items", 1, true, resized},
-	{"structs travel without padding", 1, true, structs},
-	{"a subarray is the part of a matrix", 1, true, subarray},
+	{"structs are sent without padding", 1, true, structs},
+	{"a subarray is a part of a matrix", 1, true, subarray},
 	{"get-elements counts the last item in part", 1, true, elements},
 	{"persistent requests take layouts", 1, true, typedPersistent},
 	{"unpack restores what pack packed", 1, true, pack},
@@ -47,8 +47,8 @@ func layoutCases() []layoutCase {
 	}
 }
 
-// origin is the position of the first item of a layoutCase in its slice, and room the slice's
-// length. Two items fit, forward or backward.
+// origin is the position of the first item of a layoutCase in its slice, and room is the length of
+// the slice. Two items fit, forward or backward.
 const origin, room = 30, 80
 
 // placed returns the positions of two consecutive items.
@@ -63,8 +63,8 @@ func (c layoutCase) placed() []int {
 	return all
 }
 
-// layouts sends each datatype to the neighbour, which receives plain elements, and then the other
-// way round.
+// layouts sends each datatype to the neighbour, which receives plain elements, and then sends plain
+// elements, which the neighbour receives with the datatype.
 func layouts(w *mpj.World) error {
 	for _, c := range layoutCases() {
 		if err := cmp.Or(c.of.Err(), c.gathered(w.Comm), c.scattered(w.Comm)); err != nil {
@@ -151,7 +151,7 @@ func resized(w *mpj.World) error {
 	return cmp.Or(err, same("elements", got, []int32{0, 3, 6, 9}))
 }
 
-// A particle has padding behind its kind.
+// A particle has padding after its field kind.
 type particle struct {
 	Kind     int8
 	Position [3]float64
@@ -231,7 +231,7 @@ func pack(w *mpj.World) error {
 	rest, err1 := mpj.Unpack(got, head)
 	rest, err2 := mpj.UnpackTyped(rest, mpj.TypeOf[float32]().At(body, 0, 3))
 	_, err3 := mpj.Unpack(rest, head)
-	return cmp.Or(err1, err2, fails("Unpack of nothing", err3, mpj.ErrTruncate), same("head", head, []int{left(w.Comm), 3}),
+	return cmp.Or(err1, err2, fails("Unpack of too few bytes", err3, mpj.ErrTruncate), same("head", head, []int{left(w.Comm), 3}),
 		same("body", body, []float32{0, 2, 4, 0, 0, 0}))
 }
 

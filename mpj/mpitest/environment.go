@@ -10,7 +10,7 @@ import (
 
 // Environmental management (MPI 4.0, chapter 9).
 var environment = []Test{
-	{"wtime does not go back", 1, true, wtime},
+	{"wtime does not decrease", 1, true, wtime},
 	{"random numbers are the same at all replicas and differ between ranks", 1, true, random},
 	{"an error names call, rank and argument", 1, true, errorText},
 }
@@ -19,7 +19,7 @@ func wtime(w *mpj.World) error {
 	last := w.Wtime()
 	for range 20 {
 		now := w.Wtime()
-		if err := equal("went back", now < last, false); err != nil {
+		if err := equal("time has decreased", now < last, false); err != nil {
 			return err
 		}
 		last = now
@@ -27,8 +27,9 @@ func wtime(w *mpj.World) error {
 	return equal("resolution", w.Wtick() > 0 && w.Wtick() < 1, true)
 }
 
-// random compares the numbers that each rank draws with those that it sends. With replicas, the
-// receivers hear only one replica, so this checks that all replicas of a rank draw the same.
+// random compares the numbers that each rank draws with the numbers that it sends and gets back.
+// With replicas, the receivers get the messages of only one replica, so this checks that all
+// replicas of a rank draw the same numbers.
 func random(w *mpj.World) error {
 	mine := []uint64{w.Rand(5).Uint64(), w.RandomSeed()}
 	everybody, again := make([]uint64, 2*w.Size()), make([]uint64, 2*w.Size())
@@ -36,7 +37,7 @@ func random(w *mpj.World) error {
 		same("drawn again", again, everybody), same("own", everybody[2*w.Rank():2*w.Rank()+2], mine))
 	for i := range w.Size() {
 		if i != w.Rank() {
-			err = cmp.Or(err, equal("two ranks drew the same", everybody[2*i] == mine[0], false))
+			err = cmp.Or(err, equal("two ranks drew the same number", everybody[2*i] == mine[0], false))
 		}
 	}
 	return err

@@ -7,11 +7,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// Groups (MPI 4.0, 7.3). Their operations are local: they send nothing.
+// Groups (MPI 4.0, 7.3). Their operations are local: they send no messages.
 var groups = []Test{
 	{"the world's group has all ranks", 1, true, worldGroup},
 	{"incl and excl choose by rank", 1, true, inclExcl},
-	{"ranges stand for their ranks", 1, true, ranges},
+	{"ranges select their ranks", 1, true, ranges},
 	{"union, intersection and difference keep the first group's order", 4, true, setOperations},
 	{"ranks translate between groups", 2, true, translate},
 	{"wrong ranks and ranges are errors", 1, true, wrongRanks},

@@ -14,8 +14,8 @@ var intercomms = []Test{
 	{"collectives of an intercommunicator are errors", 2, true, acrossCollective},
 }
 
-// halves splits w into its even and odd ranks and connects the two halves by an intercommunicator.
-// The leaders are the last rank of each half.
+// halves splits w into its even and odd ranks, and connects the two halves with an
+// intercommunicator. The leaders are the last rank of each half.
 func halves(w *mpj.World) (half, inter *mpj.Comm, remote []int, err error) {
 	half, err = w.Split(w.Rank()%2, 0)
 	if err != nil {
@@ -28,7 +28,7 @@ func halves(w *mpj.World) (half, inter *mpj.Comm, remote []int, err error) {
 	return half, inter, remote, err
 }
 
-// talks sends a message from every rank to every remote rank.
+// talks checks x with a message from every rank to every remote rank.
 func talks(x *mpj.Comm) error {
 	for dest := range x.RemoteSize() {
 		if err := mpj.Send(x, []int{100*x.Rank() + dest}, dest, 3); err != nil {

@@ -8,15 +8,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// A misuse that a rank can detect by itself is an error of the call, and nothing is sent (MPI 4.0,
-// 9.3 and 9.4).
+// A misuse that a rank can detect by itself is an error of the call, which then sends no messages
+// (MPI 4.0, 9.3 and 9.4).
 var misuses = []Test{
 	{"wrong arguments of messages are errors", 1, true, wrongMessages},
 	{"wrong arguments of collectives are errors", 1, true, wrongCollectives},
-	{"calls on no communicator, or a freed one, are errors", 1, true, wrongComms},
+	{"calls on no communicator, or a freed communicator, are errors", 1, true, wrongComms},
 }
 
-// refused checks that every call failed with its class, in an error that names this rank or none.
+// refused checks that every call failed with its class, in an error that names this rank or no rank.
 func refused(w *mpj.World, calls []misuse) error {
 	for _, m := range calls {
 		var e *mpj.Error
@@ -56,7 +56,7 @@ func wrongMessages(w *mpj.World) error {
 		{"Probe beyond the last rank", probe(n, 0), mpj.ErrRank},
 		{"Isend beyond the last rank", isend(n, 0), mpj.ErrRank},
 		{"Irecv with a negative tag", irecv(0, -5), mpj.ErrTag},
-		{"SendValue of what cannot be encoded", mpj.SendValue(c, make(chan int), 0, 0), mpj.ErrArg},
+		{"SendValue of a value that cannot be encoded", mpj.SendValue(c, make(chan int), 0, 0), mpj.ErrArg},
 	})
 }
 
@@ -67,10 +67,10 @@ func wrongCollectives(w *mpj.World) error {
 	counts[0], minus[n-1] = n+2, -1
 	_, started := mpj.Ibcast(c, one, n)
 	return refused(w, []misuse{
-		{"Bcast with a root beyond", mpj.Bcast(c, one, n), mpj.ErrRoot},
+		{"Bcast with a root beyond the last rank", mpj.Bcast(c, one, n), mpj.ErrRoot},
 		{"Reduce with a negative root", mpj.Reduce(c, one, one, mpj.Sum, -1), mpj.ErrRoot},
-		{"Gather with a root beyond", mpj.Gather(c, one, more, n), mpj.ErrRoot},
-		{"Ibcast with a root beyond", started, mpj.ErrRoot},
+		{"Gather with a root beyond the last rank", mpj.Gather(c, one, more, n), mpj.ErrRoot},
+		{"Ibcast with a root beyond the last rank", started, mpj.ErrRoot},
 		{"Allreduce of unequal lengths", mpj.Allreduce(c, one, make([]int, 2), mpj.Sum), mpj.ErrBuffer},
 		{"Scan of unequal lengths", mpj.Scan(c, one, make([]int, 2), mpj.Sum), mpj.ErrBuffer},
 		{"Allgather of unequal lengths", mpj.Allgather(c, one, more), mpj.ErrBuffer},
@@ -94,7 +94,7 @@ func wrongComms(w *mpj.World) error {
 		{"Barrier on a freed communicator", mpj.Barrier(d), mpj.ErrComm},
 		{"Split of a freed communicator", split, mpj.ErrComm},
 		{"Free again", d.Free(), mpj.ErrComm},
-		{"Dup of nothing", dup, mpj.ErrComm},
+		{"Dup of no communicator", dup, mpj.ErrComm},
 		{"Free of the world", w.Free(), mpj.ErrComm},
 		{"Merge of an ordinary communicator", func() error { _, err := w.Merge(true); return err }(), mpj.ErrComm},
 	})

@@ -9,14 +9,14 @@ import (
 
 // Neighbourhood collectives (MPI 4.0, 8.6 and 8.7).
 var neighbours = []Test{
-	{"a grid's neighbours exchange, also with themselves", 1, true, gridExchange},
-	{"beyond the edge nothing is sent or changed", 1, true, gridEdge},
-	{"a graph's neighbours exchange blocks of different lengths", 1, true, starExchange},
+	{"neighbours in a grid exchange, also with themselves", 1, true, gridExchange},
+	{"beyond the edge no data is sent or changed", 1, true, gridEdge},
+	{"neighbours in a graph exchange blocks of different lengths", 1, true, starExchange},
 	{"neighbourhood collectives have nonblocking forms", 1, true, neighboursStarted},
 }
 
 // gridExchange arranges all ranks in a ring. With one rank, both neighbours are that rank itself;
-// with two, both are the same rank.
+// with two ranks, both neighbours are the other rank.
 func gridExchange(w *mpj.World) error {
 	g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)
 	if err != nil {
@@ -52,7 +52,7 @@ func gridEdge(w *mpj.World) error {
 }
 
 // starExchange connects rank 0 with all other ranks. Rank i sends i elements to rank 0 and receives
-// as many.
+// i elements.
 func starExchange(w *mpj.World) error {
 	n := w.Size()
 	var others, counts []int
@@ -78,7 +78,7 @@ func starExchange(w *mpj.World) error {
 		}
 	}
 	err = cmp.Or(mpj.NeighborAlltoallv(g, sent, counts, nil, got, counts, nil), same("NeighborAlltoallv", got, want))
-	if w.Rank() == 0 { // gathers from all, and sends nothing
+	if w.Rank() == 0 { // gathers from all ranks, and sends no data
 		return cmp.Or(err, mpj.NeighborAllgatherv(g, nil, collected, counts, nil), same("NeighborAllgatherv", collected, want), g.Free())
 	}
 	return cmp.Or(err, mpj.NeighborAllgatherv(g, sent, nil, []int{0}, nil), g.Free())

@@ -81,7 +81,7 @@ func startedTogether(c *mpj.Comm, count int) error {
 		same("IreduceScatterBlock", block, mine), same("IreduceScatter", blockv, mine))
 }
 
-// manyStarted starts more collectives at once than a communicator has slots for.
+// manyStarted starts more collectives at once than a communicator has slots.
 func manyStarted(w *mpj.World) error {
 	const many = 100
 	rs, sums := make([]*mpj.Request, many), make([][1]int, many)

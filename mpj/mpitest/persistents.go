@@ -12,7 +12,7 @@ var persistents = []Test{
 	{"persistent requests in every mode start again", 1, true, restart},
 	{"a persistent receive may have wildcards", 1, true, restartWild},
 	{"a persistent request that was not started is complete", 1, true, unstarted},
-	{"a persistent request that is inactive again has an empty status", 1, true, inactiveAgain},
+	{"a persistent request has an empty status when it is inactive again", 1, true, inactiveAgain},
 	{"wrong uses of persistent requests are errors", 1, true, restartWrong},
 }
 
@@ -115,6 +115,6 @@ func restartWrong(w *mpj.World) error {
 	once, err2 := mpj.Isend(w.Comm, []int{1}, mpj.ProcNull, 0)
 	restarted := once.Start()
 	_, err3 := once.Wait()
-	return cmp.Or(err, err2, err3, fails("Start of an active one", active, mpj.ErrRequest), fails("Start of a freed one", freed, mpj.ErrRequest),
+	return cmp.Or(err, err2, err3, fails("Start of an active request", active, mpj.ErrRequest), fails("Start of a freed request", freed, mpj.ErrRequest),
 		fails("Start of an Isend", restarted, mpj.ErrRequest))
 }

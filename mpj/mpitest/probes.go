@@ -8,13 +8,13 @@ import (
 
 // Point-to-point communication: probe, matched probe and cancel (MPI 4.0, 3.8).
 var probes = []Test{
-	{"probe describes what recv gets", 2, true, probe},
-	{"iprobe eventually sees a message, and sees none that was not sent", 2, true, iprobe},
+	{"probe describes the message that recv gets", 2, true, probe},
+	{"iprobe eventually finds a message, and finds no message that was not sent", 2, true, iprobe},
 	{"only the matched probe can receive its message", 2, true, mprobe},
-	{"improbe eventually sees a message", 2, true, improbe},
+	{"improbe eventually finds a message", 2, true, improbe},
 	{"a matched message may be long, or too long", 2, true, mprobeLong},
-	{"a receive that nothing matched can be cancelled", 2, false, cancelReceive},
-	{"a receive that is complete cannot be cancelled", 2, false, cancelLate},
+	{"an unmatched receive can be cancelled", 2, false, cancelReceive},
+	{"a complete receive cannot be cancelled", 2, false, cancelLate},
 }
 
 func probe(w *mpj.World) error {

@@ -60,8 +60,8 @@ func wildcardOrder(w *mpj.World) error {
 	return nil
 }
 
-// fairness ends only when rank 0 has received often enough from each source, while all other ranks
-// keep sending.
+// fairness ends only when rank 0 has received enough messages from each source, while all other
+// ranks keep sending.
 func fairness(w *mpj.World) error {
 	const often = 10
 	more := make([]int, 1)
@@ -122,7 +122,7 @@ func anyTag(w *mpj.World) error {
 	return nil
 }
 
-// postedOrder posts receives with and without wildcards for messages that each of them could take.
+// postedOrder posts receives with and without wildcards for messages that each receive could take.
 func postedOrder(w *mpj.World) error {
 	if w.Rank() == 1 {
 		if err := mpj.Barrier(w.Comm); err != nil {

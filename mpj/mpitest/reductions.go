@@ -14,7 +14,7 @@ var reductions = []Test{
 	{"sum, prod, max and min of every number type", 1, true, arithmetic},
 	{"logical and bitwise operations of every integer type", 1, true, logical},
 	{"sum and prod of complex numbers", 1, true, complexes},
-	{"maxloc and minloc give the lowest index", 1, true, locations},
+	{"maxloc and minloc return the lowest index", 1, true, locations},
 	{"all reductions combine in rank order", 1, true, rankOrder},
 	{"items of several elements are not split", 1, true, wholeItems},
 	{"reductions work in place", 1, true, reduceInPlace},
@@ -22,7 +22,7 @@ var reductions = []Test{
 	{"reduce-local applies the operation", 1, true, reduceLocal},
 }
 
-// reduced checks all reductions with op, at all counts, against folding in rank order.
+// reduced compares all reductions with op, at all counts, with a fold in rank order.
 func reduced[T mpj.Element](c *mpj.Comm, name string, op mpj.Op[T], give func(rank, count int) []T) error {
 	for _, count := range counts {
 		if err := reducedOnce(c, count, op, give); err != nil {
@@ -183,7 +183,7 @@ func rankOrder(w *mpj.World) error {
 	})
 }
 
-// wholeItems combines maps x -> ax+b modulo 2^64, each of which is two elements.
+// wholeItems combines maps x -> ax+b modulo 2^64, each of which consists of two elements.
 func wholeItems(w *mpj.World) error {
 	compose := mpj.Items(2, func(in, inout []uint64) {
 		for i := 0; i < len(in); i += 2 {

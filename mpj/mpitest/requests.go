@@ -11,20 +11,20 @@ import (
 
 // Point-to-point communication: completion of requests (MPI 4.0, 3.7).
 var requests = []Test{
-	{"waitall completes all", 1, true, waitall},
-	{"waitany completes each once", 1, true, waitany},
-	{"waitsome completes each once", 1, true, waitsome},
+	{"waitall completes all requests", 1, true, waitall},
+	{"waitany completes each request once", 1, true, waitany},
+	{"waitsome completes each request once", 1, true, waitsome},
 	{"testany, testsome and testall report completion", 1, true, tests},
 	{"test does not wait", 2, true, test},
 	{"requests that are not active are complete", 1, true, inactive},
-	{"a request that was waited for has an empty status", 1, true, waitedFor},
+	{"a completed request has an empty status in later waits", 1, true, waitedFor},
 	{"get-status does not release the request", 1, true, getStatus},
-	{"waitall returns the error of one request", 1, true, waitError},
-	{"a wait may give up and be repeated", 2, true, waitContext},
+	{"waitall returns the error of a failed request", 1, true, waitError},
+	{"a wait that was given up can be repeated", 2, true, waitContext},
 }
 
-// posted starts to receive count messages from the left neighbour, and then to send as many to the
-// right one in the opposite order.
+// posted starts to receive count messages from the left neighbour, and then to send count messages
+// to the right neighbour in the opposite order.
 func posted(w *mpj.World, count int) (rs []*mpj.Request, bufs [][]int, err error) {
 	for i := range count {
 		buf := make([]int, 1)
@@ -169,7 +169,7 @@ func test(w *mpj.World) error {
 	if err != nil {
 		return err
 	}
-	_, done, err := r.Test() // the other rank sends only after this
+	_, done, err := r.Test() // the other rank sends only after this call
 	if err := cmp.Or(err, equal("complete", done, false)); err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 
 // Point-to-point communication: modes and their semantics (MPI 4.0, 3.2 to 3.7).
 var sends = []Test{
-	{"a blocking send in every mode delivers", 1, true, blockingModes},
-	{"a non-blocking send in every mode delivers", 1, true, startedModes},
+	{"a blocking send delivers in every mode", 1, true, blockingModes},
+	{"a nonblocking send delivers in every mode", 1, true, startedModes},
 	{"messages do not overtake each other", 2, true, order},
 	{"messages of all lengths keep their order", 2, true, orderOfLengths},
 	{"tags are received in any order", 2, true, orderOfTags},
@@ -45,8 +45,8 @@ var modes = []mode{
 // lengths are the lengths of messages: empty, short, and beyond the eager limit.
 var lengths = []int{0, 1, 1000, 50000}
 
-// inModes exchanges a message with the neighbours in every mode and length. send starts to send and
-// returns a function that waits for the end.
+// inModes exchanges a message with the neighbours in every mode and length. send starts a send and
+// returns a function that waits for its end.
 func inModes(w *mpj.World, send func(m mode, buf []int32, dest int) (func() error, error)) error {
 	if err := w.BufferAttach(1 << 20); err != nil {
 		return err
@@ -58,7 +58,7 @@ func inModes(w *mpj.World, send func(m mode, buf []int32, dest int) (func() erro
 			if err != nil {
 				return err
 			}
-			if err := mpj.Barrier(w.Comm); err != nil { // ready mode requires that the receive is posted
+			if err := mpj.Barrier(w.Comm); err != nil { // ready mode requires a posted receive
 				return err
 			}
 			wait, err := send(m, sent, right(w.Comm))
@@ -163,7 +163,7 @@ func orderOfTags(w *mpj.World) error {
 	return nil
 }
 
-// synchronous makes rank 1 receive only after the send was found incomplete.
+// synchronous makes rank 1 receive only after a test has shown that the send is incomplete.
 func synchronous(w *mpj.World) error {
 	buf := make([]int, 1)
 	switch w.Rank() {

@@ -28,9 +28,9 @@ func Suite() []Test {
 	)
 }
 
-// Run runs the tests that fit w, in order, and returns the first error. replicated states that each
-// rank of w has several replicas. Run calls passed, unless it is nil, with the name of each test
-// that has succeeded at all ranks.
+// Run runs the tests that w has enough ranks for, in order, and returns the first error. replicated
+// states that each rank of w has several replicas. If passed is not nil, Run calls it with the name
+// of each test that has succeeded at all ranks.
 func Run(w *mpj.World, replicated bool, tests []Test, passed func(name string)) error {
 	for _, t := range tests {
 		if w.Size() < t.Min || replicated && !t.Replicas {
@@ -49,7 +49,7 @@ func Run(w *mpj.World, replicated bool, tests []Test, passed func(name string)) 
 	return nil
 }
 
-// equal returns an error that describes the difference if got is not want.
+// equal returns an error that describes the difference unless got equals want.
 func equal[T comparable](what string, got, want T) error {
 	if got != want {
 		return fmt.Errorf("%s: got %v, want %v", what, got, want)
@@ -57,7 +57,7 @@ func equal[T comparable](what string, got, want T) error {
 	return nil
 }
 
-// same is equal for slices.
+// same is like equal, but for slices.
 func same[T comparable](what string, got, want []T) error {
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("%s: got %v, want %v", what, short(got), short(want))

@@ -11,7 +11,7 @@ import (
 // goroutine has its own communicator.
 var threads = []Test{
 	{"goroutines share a communicator by tags", 1, false, threadsByTag},
-	{"goroutines with communicators of their own run independently", 1, true, threadsByComm},
+	{"goroutines with different communicators run independently", 1, true, threadsByComm},
 	{"goroutines share matched probes", 2, false, threadsMprobe},
 }
 

@@ -14,10 +14,10 @@ var topologies = []Test{
 	{"shift returns neighbours, or ProcNull beyond the edge", 1, true, gridShift},
 	{"a grid is divided into rows and columns", 1, true, gridSub},
 	{"a grid smaller than the world leaves ranks out", 2, true, gridLeftOver},
-	{"a graph reports every rank's neighbours", 1, true, ringGraph},
-	{"a distributed graph reports a rank's own neighbours", 1, true, ringDistGraph},
+	{"a graph reports the neighbours of every rank", 1, true, ringGraph},
+	{"a distributed graph reports the neighbours of this rank", 1, true, ringDistGraph},
 	{"dup keeps the topology, split does not", 1, true, topologyKept},
-	{"queries of another topology are errors", 1, true, topologyWrong},
+	{"queries of a different topology are errors", 1, true, topologyWrong},
 }
 
 func dims(*mpj.World) error {
@@ -150,7 +150,7 @@ func ringGraph(w *mpj.World) error {
 
 func ringDistGraph(w *mpj.World) error {
 	g, err1 := w.DistGraphCreateAdjacent([]int{left(w.Comm)}, []int{4}, []int{right(w.Comm)}, []int{4}, false)
-	// The same graph, with every edge given by the rank before its source.
+	// The same graph, in which the rank before the source specifies each edge.
 	from := right(w.Comm)
 	h, err2 := w.DistGraphCreate([]int{from}, []int{1}, []int{(from + 1) % w.Size()}, []int{4}, false)
 	if err := cmp.Or(err1, err2); err != nil {

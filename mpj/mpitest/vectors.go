@@ -10,7 +10,7 @@ import (
 var vectors = []Test{
 	{"gatherv, scatterv and allgatherv do not change gaps", 1, true, gaps},
 	{"gatherv, scatterv and allgatherv work in place", 1, true, gapsInPlace},
-	{"alltoallv gives each rank its part", 1, true, triangle},
+	{"alltoallv sends each rank its part", 1, true, triangle},
 	{"alltoallw takes a datatype for each rank", 1, true, alltoallw},
 	{"alltoallw works in place", 1, true, alltoallwInPlace},
 }

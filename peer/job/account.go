@@ -43,7 +43,7 @@ var aspects = []aspect{
 	{
 		func(a Account) bool { return a.Summed },
 		func(a, b Account) (as, bs string, unlike bool) {
-			x, y, unlike := protection.Unlike(a.Sums, b.Sums)
+			x, y, unlike := protection.FirstDifference(a.Sums, b.Sums)
 			return fmt.Sprintf("sent %v", x), fmt.Sprintf("sent %v", y), unlike
 		},
 	},

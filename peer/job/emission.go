@@ -73,7 +73,7 @@ func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].n
 // no output leader, it is the latest line of any replica.
 func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]
-	speaker, ok := v.Speaker(rank)
+	speaker, ok := v.OutputLeader(rank)
 	for i := len(o.tails) - 1; i >= 0; i-- {
 		t := &o.tails[i]
 		if t.number == o.next && (!ok || t.from == speaker || v.State(t.from) == view.Finished) && len(t.data) > 0 {

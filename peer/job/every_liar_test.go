@@ -46,7 +46,7 @@ func deceived(r, liar int) deceit {
 func hostOf(p view.Process) string { return "P" + p.String() }
 
 func (d *deceit) hearSpeaker() {
-	if p, ok := d.state.View().Speaker(0); ok {
+	if p, ok := d.state.View().OutputLeader(0); ok {
 		d.procs[p.Replica].spoke = true
 	}
 }

@@ -70,7 +70,7 @@ func startWhole(n, r, faults, joins, moves int) whole {
 	j.procs = make([]actor, n*r)
 	for i, p := range j.state.View().Processes() {
 		j.state.Initialized(p)
-		j.procs[i].spoke = j.state.View().Speaks(p)
+		j.procs[i].spoke = j.state.View().IsOutputLeader(p)
 	}
 	return j
 }
@@ -243,12 +243,12 @@ func (j *whole) follow(s Effects, p view.Process) error {
 		j.result = s.Result
 	}
 	for rank := range v.N {
-		if _, ok := v.Speaker(rank); !ok && j.result == nil {
+		if _, ok := v.OutputLeader(rank); !ok && j.result == nil {
 			return fmt.Errorf("R7: rank %d is lost with %v, and the job goes on", rank, p)
 		}
 	}
 	for i, q := range v.Processes() {
-		j.procs[i].spoke = j.procs[i].spoke || v.Speaks(q)
+		j.procs[i].spoke = j.procs[i].spoke || v.IsOutputLeader(q)
 	}
 	if s.Result == nil {
 		return nil
@@ -268,7 +268,7 @@ func (j *whole) follow(s Effects, p view.Process) error {
 // the message names it.
 func (j *whole) checkLost(r Result) error {
 	for rank := range j.state.View().N {
-		if _, ok := j.state.View().Speaker(rank); !ok && strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) {
+		if _, ok := j.state.View().OutputLeader(rank); !ok && strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) {
 			return nil
 		}
 	}

@@ -116,7 +116,7 @@ func (s *State) Exited(p view.Process, e Exit) Effects {
 }
 
 // Drained records that the user has all output of p, whose streams are closed. It is called only
-// for processes that are, or have been, the output leader of their rank (view.Speaker).
+// for processes that are, or have been, the output leader of their rank (view.OutputLeader).
 func (s *State) Drained(p view.Process) Effects {
 	var out Effects
 	if !s.view.Contains(p) {
@@ -202,7 +202,7 @@ func (s *State) Working() (ps []view.Process) {
 // fails at once.
 func (s *State) judge(out *Effects, p view.Process) {
 	e, aborted := s.at(p).exit, s.at(p).aborted
-	speaks, drained := s.view.Speaks(p), s.at(p).drained
+	speaks, drained := s.view.IsOutputLeader(p), s.at(p).drained
 	switch {
 	case s.state(p) != view.Live:
 	case aborted != nil:
@@ -344,7 +344,7 @@ func (s *State) Silent(p view.Process) bool {
 // does not have completely.
 func (s *State) Undrained() (ps []view.Process) {
 	for rank := range s.view.N {
-		if p, ok := s.view.Speaker(rank); ok {
+		if p, ok := s.view.OutputLeader(rank); ok {
 			at := s.at(p)
 			if ended := s.view.State(p) == view.Finished || at.exit != nil || at.aborted != nil; ended && !at.drained {
 				ps = append(ps, p)
@@ -441,7 +441,7 @@ func (s *State) settle(out *Effects) {
 		if s.settleSkipped(out, rank); s.over {
 			return
 		}
-		if _, ok := s.view.Speaker(rank); !ok {
+		if _, ok := s.view.OutputLeader(rank); !ok {
 			s.end(out, s.lost(rank))
 			return
 		}

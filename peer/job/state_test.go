@@ -142,7 +142,7 @@ func TestR6OutputOfAKilledMasterIsNotAwaitedOnceReplaced(t *testing.T) {
 
 func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	w := running(t, 1, 2)
-	if s := w.Exited(proc(0, 1), wellEnded); s.Result != nil || !w.View().Speaks(proc(0, 1)) {
+	if s := w.Exited(proc(0, 1), wellEnded); s.Result != nil || !w.View().IsOutputLeader(proc(0, 1)) {
 		t.Fatalf("%+v with view %+v: want 0.1 to speak", s.Result, w.View())
 	}
 	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
@@ -432,7 +432,7 @@ func TestO2FinishedReplicaHandsItsOutputOver(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 0), wellEnded)
 	s := w.Leaves(proc(0, 0))
-	if s.View == nil || !s.View.Speaks(proc(0, 1)) || s.Result != nil {
+	if s.View == nil || !s.View.IsOutputLeader(proc(0, 1)) || s.Result != nil {
 		t.Fatalf("got %+v, want the other one to speak", s)
 	}
 	w.Exited(proc(0, 1), wellEnded)

@@ -184,7 +184,7 @@ func (j *job) endJoining() {
 func (j *job) releaseIfEnded() {
 	needed := false
 	for rank := range j.view.N {
-		if _, ok := j.view.Speaker(rank); !ok {
+		if _, ok := j.view.OutputLeader(rank); !ok {
 			needed = true
 			j.endAll(fmt.Sprintf("rank %d has lost all its replicas", rank))
 			break

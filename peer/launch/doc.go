@@ -46,7 +46,7 @@
 //
 // The output of a process is split into records, and kept until the user has received it (package
 // process/outbox). Only the output leader of a rank in the current view sends output (R6): a replica that
-// has finished, or else the master (view.Speaker). A program that writes faster than the user reads blocks
+// has finished, or else the master (view.OutputLeader). A program that writes faster than the user reads blocks
 // once a mebibyte of its output is in transit.
 //
 // # Channels

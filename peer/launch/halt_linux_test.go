@@ -45,14 +45,14 @@ func beUnruly(how string) int {
 	var err error
 	switch how {
 	case "woken by a timer":
-		err = unruly.Wake()
+		err = unruly.StartResumeTimers()
 	case "woken by siblings":
-		err = unruly.Rouse(3)
+		err = unruly.StartResumers(3)
 	case "one after the other":
-		err = unruly.Hop("a/big", "z/big", nil, math.MaxInt)
+		err = unruly.StartRenamer("a/big", "z/big", nil, math.MaxInt)
 	case "several, one after the other":
 		for range 3 {
-			err = errors.Join(err, unruly.Hop("a/big", "z/big", nil, math.MaxInt))
+			err = errors.Join(err, unruly.StartRenamer("a/big", "z/big", nil, math.MaxInt))
 		}
 	}
 	if err != nil {
@@ -350,7 +350,7 @@ func breed() int {
 		for at := 0; at < len(memory); at += os.Getpagesize() {
 			memory[at] = 1
 		}
-		err = unruly.Bear()
+		err = unruly.ForkRepeatedly()
 	}
 	fmt.Println(err)
 	return 1

@@ -56,7 +56,7 @@ type process struct {
 	flushing     *flush // its pending flush request; nil: none
 	flushes      atomic.Uint64
 	out          [streams]output
-	leads        bool // it is its rank's output leader (view.Speaker) in the current view
+	leads        bool // it is its rank's output leader (view.OutputLeader) in the current view
 	failedInView bool // it has failed in the view; this peer reports nothing more about it
 	killed       bool
 	exit         *supervisor.Exit // nil while it runs

@@ -252,7 +252,7 @@ func (p *process) adopt(v view.View) {
 	if p.greeted && p.unread.Swap(&v) == nil {
 		p.send(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
 	}
-	if speaks := v.Speaks(p.id); speaks != p.leads {
+	if speaks := v.IsOutputLeader(p.id); speaks != p.leads {
 		p.leads = speaks
 		for s := range p.out {
 			p.out[s].box.Rewind()

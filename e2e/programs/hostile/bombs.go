@@ -172,7 +172,7 @@ func swapOnce() (exchanges, opened int, err error) {
 // wokenBomb writes ever more to one file that it constantly moves. Timers and other processes
 // resume all its processes whenever the peer stops them.
 func wokenBomb(*mpj.World) error {
-	err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700), os.WriteFile("a/big", nil, 0o600), unruly.Wake(), unruly.Rouse(2))
+	err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700), os.WriteFile("a/big", nil, 0o600), unruly.StartResumeTimers(), unruly.StartResumers(2))
 	if err != nil {
 		return err
 	}
@@ -201,7 +201,7 @@ func hopBomb(*mpj.World) error {
 	err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700))
 	for n := range chains {
 		from, to := fmt.Sprint("a/", n), fmt.Sprint("z/", n)
-		err = errors.Join(err, os.WriteFile(from, nil, 0o600), unruly.Hop(from, to, block, mostDisk/chains/len(block)))
+		err = errors.Join(err, os.WriteFile(from, nil, 0o600), unruly.StartRenamer(from, to, block, mostDisk/chains/len(block)))
 	}
 	if err != nil {
 		return err

@@ -4,11 +4,11 @@
 //
 //	arguments --> Kernel.Main --> Run: world, class, clock
 //	                                |
-//	                  setup, Start, compute, Stop  (the kernel's own)
+//	                  setup, Start, compute, Stop  (of the kernel)
 //	                                |
 //	                                v
 //	                             Result --> report of rank 0, exit status
 //
-// The definitions, classes and verification values are those of D. Bailey et al., "The NAS Parallel
-// Benchmarks", RNR-94-007, and of NPB 3.4.
+// The definitions, classes and verification values come from D. Bailey et al., "The NAS Parallel
+// Benchmarks", RNR-94-007, and from NPB 3.4.
 package npb

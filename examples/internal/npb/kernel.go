@@ -21,7 +21,7 @@ type Kernel struct {
 }
 
 // errVerification is the error of rank 0 for a wrong result.
-var errVerification = errors.New("the result differs from that of NPB")
+var errVerification = errors.New("the result differs from NPB's")
 
 // exitUsage is the exit status for wrong arguments.
 const exitUsage = 64
@@ -55,8 +55,8 @@ func (k Kernel) exit(err error) {
 	os.Exit(0)
 }
 
-// Execute runs k with args as one rank of world, like Main, but does not exit the process. The
-// error wraps ErrUsage when the user can correct it.
+// Execute runs k with args as one rank of world, like Main, but does not exit the process. The error
+// wraps ErrUsage if the user can correct the mistake.
 func (k Kernel) Execute(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	o, err := k.parse(args)
 	if err != nil {
@@ -65,7 +65,7 @@ func (k Kernel) Execute(world *mpj.World, args []string, stdout, stderr io.Write
 	return k.execute(world, o, stdout, stderr)
 }
 
-// execute runs k in world, or without one, and reports at rank 0.
+// execute runs k in world, or without a world if world is nil, and reports at rank 0.
 func (k Kernel) execute(world *mpj.World, o options, stdout, stderr io.Writer) error {
 	r := &Run{World: world, Class: o.class, Progress: stderr, clock: newClock(world, o.times)}
 	if r.Rank() != 0 {

@@ -36,16 +36,16 @@ func TestReport(t *testing.T) {
 		without []string
 	}{
 		{
-			name: "a right result", kernel: stub(right, nil),
+			name: "a correct result", kernel: stub(right, nil),
 			has:     []string{" - XX Benchmark\n", " Class        = S\n", " Points       = 7\n", " Verification = SUCCESSFUL\n"},
 			without: []string{"Messages", "Computing"},
 		},
 		{name: "with times", kernel: stub(right, nil), args: []string{"-times"}, has: []string{" Messages     = 0.", " Computing    = 0."}},
-		{name: "a wrong result", kernel: stub(Result{}, nil), err: errVerification, has: []string{" Verification = UNSUCCESSFUL\n"}},
+		{name: "an incorrect result", kernel: stub(Result{}, nil), err: errVerification, has: []string{" Verification = UNSUCCESSFUL\n"}},
 		{name: "no result", kernel: stub(right, errBroken), err: errBroken, without: []string{"Verification"}},
 		{name: "wrong usage", kernel: stub(right, nil), args: []string{"-class", "Z"}, err: ErrUsage, without: []string{"Verification"}},
 	} {
-		for _, n := range []int{0, 1, 3} { // 0: without a world
+		for _, n := range []int{0, 1, 3} { // 0 runs the kernel without a world
 			t.Run(fmt.Sprintf("%s, %d ranks", tc.name, n), func(t *testing.T) {
 				var stdout bytes.Buffer
 				if err := execute(t, tc.kernel, n, tc.args, &stdout); !errors.Is(err, tc.err) {
@@ -57,8 +57,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// execute runs k as n ranks and returns the error of rank 0. The other ranks keep the world alive
-// until rank 0 returns.
+// execute runs k as n ranks and returns the error of rank 0. The other ranks stay in the world until
+// rank 0 returns.
 func execute(t *testing.T, k Kernel, n int, args []string, stdout *bytes.Buffer) (err error) {
 	t.Helper()
 	if n == 0 {

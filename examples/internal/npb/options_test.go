@@ -20,8 +20,8 @@ func TestParse(t *testing.T) {
 		{name: "a class by itself", kernel: plain, args: "w", want: options{class: "W"}},
 		{name: "a class by name", kernel: plain, args: "-class W -times", want: options{class: "W", times: true}},
 		{name: "alone", kernel: alone, args: "-sequential W", want: options{class: "W", sequential: true}},
-		{name: "cannot be alone", kernel: plain, args: "-sequential", usage: true},
-		{name: "no such class", kernel: plain, args: "Z", usage: true},
+		{name: "a kernel without -sequential", kernel: plain, args: "-sequential", usage: true},
+		{name: "an unknown class", kernel: plain, args: "Z", usage: true},
 		{name: "two classes", kernel: plain, args: "S W", usage: true},
 		{name: "help", kernel: plain, args: "-h", usage: true},
 	} {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// randlc is the generator as NPB implements it: the product modulo 2^46 in double precision, in
-// halves of 23 bits.
+// randlc is NPB's implementation of the generator, which computes the product modulo 2^46 in double
+// precision, in halves of 23 bits.
 func randlc(x *float64, a float64) float64 {
 	const r23, t23, r46, t46 = 0x1p-23, 0x1p23, 0x1p-46, 0x1p46
 	a1 := math.Trunc(r23 * a)

@@ -10,7 +10,7 @@ import (
 // A Result is the result of the computation of all ranks.
 type Result struct {
 	Fields     []Field
-	Operations float64 // by NPB's count, in the timed part
+	Operations float64 // number of operations in the timed part, as NPB counts them
 	Verified   bool
 }
 
@@ -22,8 +22,8 @@ func Fieldf(name, format string, args ...any) Field {
 	return Field{name, fmt.Sprintf(format, args...)}
 }
 
-// Near reports whether got differs from want by a relative error of at most epsilon. It is false
-// for a NaN.
+// Near reports whether got differs from want by a relative error of at most epsilon. It returns
+// false for a NaN.
 func Near(got, want, epsilon float64) bool {
 	return math.Abs((got-want)/want) <= epsilon
 }

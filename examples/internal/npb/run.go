@@ -13,12 +13,12 @@ import (
 type Run struct {
 	World    *mpj.World // nil for -sequential
 	Class    string
-	Progress io.Writer // standard error at rank 0, else discarded
+	Progress io.Writer // standard error at rank 0, discarded at other ranks
 
 	clock clock
 }
 
-// Rank returns the rank of this process, 0 without a world.
+// Rank returns the rank of this process, or 0 without a world.
 func (r *Run) Rank() int {
 	if r.World == nil {
 		return 0
@@ -26,7 +26,7 @@ func (r *Run) Rank() int {
 	return r.World.Rank()
 }
 
-// Size returns the number of ranks, 1 without a world.
+// Size returns the number of ranks, or 1 without a world.
 func (r *Run) Size() int {
 	if r.World == nil {
 		return 1
@@ -37,12 +37,12 @@ func (r *Run) Size() int {
 // PowerOfTwo returns an error unless the number of ranks is a power of two and at most limit.
 func (r *Run) PowerOfTwo(limit int) error {
 	if n := r.Size(); bits.OnesCount(uint(n)) != 1 || n > limit {
-		return fmt.Errorf("%w: class %s needs a power of two of ranks, at most %d, not %d", ErrUsage, r.Class, limit, n)
+		return fmt.Errorf("%w: class %s needs a power of two as the number of ranks, at most %d, not %d", ErrUsage, r.Class, limit, n)
 	}
 	return nil
 }
 
-// Start starts the reported time at all ranks together.
+// Start starts the reported time at all ranks at the same time.
 func (r *Run) Start() error {
 	if r.World != nil {
 		if err := mpj.Barrier(r.World.Comm); err != nil {

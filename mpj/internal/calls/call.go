@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// None is the root of a call without a root, and the count of a call in which ranks may pass
+// None is the root of a call that has no root, and the count of a call in which ranks may pass
 // different counts.
 const None = -1
 
@@ -19,7 +19,7 @@ type Call struct {
 	Count int    // elements that every rank passes
 	// Counts is the list of counts, one for each rank, that must be the same at all ranks.
 	Counts []int `json:",omitempty"`
-	// Operation is the name of the reduction function, or "" if it has none.
+	// Operation is the name of the reduction function, or "" if the function has no name.
 	Operation string `json:",omitempty"`
 	Place     Place  `json:",omitempty"`
 	// Alike describes other arguments that must be the same at all ranks. Own describes arguments
@@ -33,7 +33,7 @@ type Call struct {
 	Invalid string `json:",omitempty"`
 }
 
-// A Place tells whether a rank's contribution is stored in the result buffer.
+// A Place states whether a rank's contribution is stored in the result buffer.
 type Place byte
 
 // The places. Either stands for an empty contribution, which matches both.
@@ -50,7 +50,7 @@ type Part struct{ Rank, Tag, Count int }
 // String returns the call with its arguments and its location.
 func (c Call) String() string { return c.title() + c.place() }
 
-// Within is String with the name of the communicator.
+// Within is like String, but includes the name of the communicator.
 func (c Call) Within(name string) string { return c.title() + " of " + name + c.place() }
 
 func (c Call) title() string { return c.Op + "(" + strings.Join(c.arguments(), ", ") + ")" }

@@ -35,14 +35,15 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Difference is the first difference between two ranks. Text names both ranks and their calls.
-// The zero Difference means none.
+// A Difference is the first difference between two ranks. Text names both ranks and their calls. The
+// zero Difference means that the calls match.
 type Difference struct {
 	Kind Kind
 	Text string
 }
 
-// Judge compares the calls of all ranks. name returns the name in texts of the rank at an index.
+// Judge compares the calls of all ranks. name returns the name that Text uses for the rank at an
+// index.
 func Judge(all []Call, name func(i int) string) Difference {
 	for _, c := range []struct {
 		kind  Kind

@@ -38,27 +38,27 @@ func TestJudge(t *testing.T) {
 	}{
 		{"alike", []Call{right, right, right}, Nothing, nil},
 		{"alone", []Call{right}, Nothing, nil},
-		{"another call", []Call{right, right, {Op: "Barrier", Root: None, Count: None}}, Ops,
+		{"different calls", []Call{right, right, {Op: "Barrier", Root: None, Count: None}}, Ops,
 			[]string{"rank 0 calls Bcast(4 int, root 0) at x.go:1, rank 2 calls Barrier()"}},
-		{"another root", []Call{right, bcast(func(c *Call) { c.Root = 1 })}, Roots, []string{"rank 1 calls Bcast(4 int, root 1)"}},
-		{"another type", []Call{right, bcast(func(c *Call) { c.Type = "float64" })}, Types, []string{"(4 float64, root 0)"}},
-		{"another count", []Call{right, bcast(func(c *Call) { c.Count = 5 })}, Counts, []string{"(5 int, root 0)"}},
-		{"other counts", []Call{bcast(func(c *Call) { c.Counts = []int{1, 2} }), bcast(func(c *Call) { c.Counts = []int{2, 2} })},
+		{"different roots", []Call{right, bcast(func(c *Call) { c.Root = 1 })}, Roots, []string{"rank 1 calls Bcast(4 int, root 1)"}},
+		{"different types", []Call{right, bcast(func(c *Call) { c.Type = "float64" })}, Types, []string{"(4 float64, root 0)"}},
+		{"different counts", []Call{right, bcast(func(c *Call) { c.Count = 5 })}, Counts, []string{"(5 int, root 0)"}},
+		{"different lists of counts", []Call{bcast(func(c *Call) { c.Counts = []int{1, 2} }), bcast(func(c *Call) { c.Counts = []int{2, 2} })},
 			Counts, []string{"counts [1 2]", "counts [2 2]"}},
-		{"invalid", []Call{right, bcast(func(c *Call) { c.Invalid = "too long" })}, Validity, []string{"the latter is invalid: too long"}},
+		{"one invalid", []Call{right, bcast(func(c *Call) { c.Invalid = "too long" })}, Validity, []string{"the latter is invalid: too long"}},
 		{"all invalid", []Call{bcast(func(c *Call) { c.Invalid = "a" }), bcast(func(c *Call) { c.Invalid = "b" })}, Nothing, nil},
-		{"another operation", []Call{bcast(func(c *Call) { c.Operation = "Sum" }), bcast(func(c *Call) { c.Operation = "Max" })},
+		{"different operations", []Call{bcast(func(c *Call) { c.Operation = "Sum" }), bcast(func(c *Call) { c.Operation = "Max" })},
 			Operations, []string{"Sum", "Max"}},
 		{"an operation without a name", []Call{bcast(func(c *Call) { c.Operation = "Sum" }), right}, Nothing, nil},
-		{"operations on both sides of one without a name", []Call{right, bcast(func(c *Call) { c.Operation = "Sum" }), bcast(func(c *Call) { c.Operation = "Max" })},
+		{"different operations separated by one without a name", []Call{right, bcast(func(c *Call) { c.Operation = "Sum" }), bcast(func(c *Call) { c.Operation = "Max" })},
 			Operations, []string{"rank 1 calls", "rank 2 calls"}},
 		{"in place", []Call{bcast(func(c *Call) { c.Place = InPlace }), right, bcast(func(c *Call) { c.Place = Apart })},
 			Places, []string{"rank 0 calls Bcast(4 int, in place, root 0)", "rank 2 calls"}},
 		{"arguments", []Call{bcast(func(c *Call) { c.Alike = "dims [2]" }), bcast(func(c *Call) { c.Alike = "dims [3]" })},
 			Arguments, []string{"dims [2]", "dims [3]"}},
 		{"own arguments", []Call{bcast(func(c *Call) { c.Own = "color 1" }), bcast(func(c *Call) { c.Own = "color 2" })}, Nothing, nil},
-		{"what each two exchange", []Call{vector(parts(1, 2), parts(1, 3)), vector(parts(3, 4), parts(2, 4))}, Nothing, nil},
-		{"more than is expected", []Call{vector(parts(1, 2), parts(1, 3)), vector(parts(4, 4), parts(2, 4))}, Counts,
+		{"matching exchanges", []Call{vector(parts(1, 2), parts(1, 3)), vector(parts(3, 4), parts(2, 4))}, Nothing, nil},
+		{"more data than expected", []Call{vector(parts(1, 2), parts(1, 3)), vector(parts(4, 4), parts(2, 4))}, Counts,
 			[]string{"rank 1 sends 4 where rank 0 expects 3: rank 1 calls Alltoallv(int, sends [4 4], receives [2 4])"}},
 		{"data that is not sent", []Call{vector(nil, parts(1)), vector(nil, nil)}, Arguments, []string{"rank 0 expects data from rank 0"}},
 		{"data that is not expected", []Call{vector(nil, nil), vector(parts(1), nil)}, Arguments, []string{"rank 1 sends data to rank 0"}},
@@ -98,7 +98,7 @@ func TestOperationName(t *testing.T) {
 	}
 }
 
-// TestStringIsShort checks that long lists are cut, so that a report stays readable.
+// TestStringIsShort checks that long lists are truncated, so that a report stays readable.
 func TestStringIsShort(t *testing.T) {
 	many := make([]int, 5000)
 	c := Call{Op: "X", Root: None, Count: None, Counts: many, Out: parts(many...), In: parts(many...), Alike: strings.Repeat("é", 5000)}
@@ -107,7 +107,8 @@ func TestStringIsShort(t *testing.T) {
 	}
 }
 
-// FuzzDecode decodes arbitrary data as another rank's call, which must be rejected or judged.
+// FuzzDecode checks that arbitrary data is rejected, or decodes to a call that Judge accepts as
+// input.
 func FuzzDecode(f *testing.F) {
 	b, err := Encode(vector(parts(1, 2), parts(3)))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // two lists with a part for each rank.
 const largest = 1 << 20
 
-// Encode returns the message that carries c.
+// Encode returns the message that contains c.
 func Encode(c Call) ([]byte, error) { return json.Marshal(c) }
 
 // Decode is the inverse of Encode. b is untrusted.
@@ -23,7 +23,7 @@ func Decode(b []byte) (c Call, err error) {
 	return c, nil
 }
 
-// EncodeDifference returns the message that carries d.
+// EncodeDifference returns the message that contains d.
 func EncodeDifference(d Difference) ([]byte, error) { return json.Marshal(d) }
 
 // DecodeDifference is the inverse of EncodeDifference. b is untrusted.

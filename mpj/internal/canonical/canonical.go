@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Append appends the canonical gob message of v to b. It accepts what
-// gob.Encoder accepts.
+// Append appends the canonical gob message of v to b. It accepts the values that gob.Encoder
+// accepts.
 func Append(b []byte, v any) ([]byte, error) {
 	var message bytes.Buffer
 	if err := gob.NewEncoder(&message).Encode(v); err != nil {
@@ -55,7 +55,7 @@ func rewrite(b, stream []byte) (_ []byte, err error) {
 // interface.
 type piece struct {
 	raw      []byte
-	concrete int // type of the interface's contents; 0 if there is none
+	concrete int // type of the interface's contents, or 0 without an interface
 	contents []piece
 }
 
@@ -198,7 +198,7 @@ func (r *reader) field(id int) {
 // mapValue reads a map and sorts its entries.
 func (r *reader) mapValue(d definition) {
 	n := r.uint()
-	if n > uint64(len(r.rest)) { // an entry has at least two bytes
+	if n > uint64(len(r.rest)) { // each entry has at least two bytes
 		panic(malformed("gob: impossible length of a map"))
 	}
 	r.cut()

@@ -28,7 +28,7 @@ type tree struct {
 	Notes       map[string]any
 }
 
-// A set encodes itself, through a pointer.
+// A set encodes itself, with methods of its pointer type.
 type set struct{ n int }
 
 func (s square) area() float64 { return s.Side * s.Side }
@@ -115,7 +115,7 @@ func values() []any {
 	}
 }
 
-// again is set in a second process, which meets types in another order.
+// again is set in a second process, which encodes types in another order.
 const again = "P2PMPI_TEST_CANONICAL_AGAIN"
 
 func digest(t *testing.T, values []any) (all []byte) {
@@ -129,8 +129,8 @@ func digest(t *testing.T, values []any) (all []byte) {
 	return all
 }
 
-// TestAppendIsDeterministic checks that equal values have equal encodings, in whatever order a
-// process meets types and iterates over maps.
+// TestAppendIsDeterministic checks that equal values have equal encodings, whatever the order in
+// which a process encodes types and iterates over maps.
 func TestAppendIsDeterministic(t *testing.T) {
 	if os.Getenv(again) != "" {
 		type first struct{ A map[string]square }
@@ -159,8 +159,8 @@ func TestAppendIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestGobDecodesAppendedValues checks that the output of Append decodes to the same value as that
-// of encoding/gob.
+// TestGobDecodesAppendedValues checks that the output of Append and the output of encoding/gob
+// decode to the same value.
 func TestGobDecodesAppendedValues(t *testing.T) {
 	for _, v := range values() {
 		var plain bytes.Buffer

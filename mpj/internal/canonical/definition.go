@@ -41,7 +41,7 @@ type field struct {
 
 // definition reads a wireType. A wireType is encoded as a struct: each nonzero field follows its
 // distance from the previous field, and a zero ends the struct. The types of its fields are encoded
-// likewise; the first of them is a CommonType{Name, Id}.
+// in the same way; the first of them is a CommonType{Name, Id}.
 func (r *reader) definition() (d definition) {
 	d.kind = kind(r.uint())
 	if d.kind < arrayKind || d.kind > textMarshalerKind {
@@ -95,8 +95,8 @@ func (r *reader) fields(read func(n int)) {
 	}
 }
 
-// definition appends the definition of a type with its new number. It omits the name: in gob it
-// depends on where the process met the type first, and no decoder uses it.
+// definition appends the definition of a type with its new number. It omits the name, because in gob
+// the name depends on the first use of the type in the process, and no decoder uses the name.
 func (w *writer) definition(b []byte, id int) []byte {
 	d := w.types[id]
 	b = appendInt(b, -w.id(id))

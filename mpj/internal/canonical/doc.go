@@ -1,8 +1,8 @@
 // Package canonical encodes Go values as gob messages that depend only on the value.
 //
-// Package encoding/gob numbers types in the order in which a process first meets them, and writes
-// map entries in random iteration order. Two replicas of a rank would therefore send different
-// bytes for equal values. Append encodes with encoding/gob and rewrites the message:
+// Package encoding/gob numbers types in the order of their first use in a process, and writes map
+// entries in random iteration order. Two replicas of a rank would therefore send different bytes for
+// equal values. Append encodes with encoding/gob and rewrites the message:
 //
 //   - all type definitions come first, in the order in which the value uses the
 //     types, numbered in that order and without names;

@@ -1,7 +1,7 @@
 package canonical
 
-// malformed is the type of the reader's panics. Streams come from encoding/gob, so it indicates a
-// format that this package does not know.
+// malformed is the type of the reader's panics. Streams come from encoding/gob, so a panic indicates
+// a format that this package does not support.
 type malformed string
 
 // A reader reads a gob stream as gob.Decoder does.

@@ -51,8 +51,8 @@ func doublingAllgather(t *Team, buf []byte, blocks Blocks) error {
 // span returns the even blocks of ranks from..to-1.
 func (b Blocks) span(buf []byte, from, to int) []byte { return buf[from*b.Each : to*b.Each] }
 
-// bruckAllgather has, after k steps, the blocks of the 2^k ranks starting with its own. In the end
-// it rotates them into place (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997).
+// bruckAllgather has, after k steps, the blocks of 2^k consecutive ranks, starting with its own
+// rank. Finally it rotates the blocks into place (Bruck, Ho, Kipnis, Upfal and Weathersby, 1997).
 func bruckAllgather(t *Team, buf []byte, blocks Blocks) error {
 	s := borrow(t.Size * blocks.Each)
 	defer s.free()

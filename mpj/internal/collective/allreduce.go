@@ -25,9 +25,9 @@ func allreduce(t *Team, send, recv []byte, r Reduction) error {
 	return binomialBcast(t, recv, 0)
 }
 
-// foldedUpTo bounds the data of all ranks together, in bytes, up to which each rank gathers and
-// combines it itself. This applies where recursive doubling is impossible, and takes half the steps
-// of a tree.
+// foldedUpTo is the size of the data of all ranks together, in bytes, up to which each rank gathers
+// and combines all data itself where recursive doubling is impossible. This takes half the steps of
+// a tree.
 const foldedUpTo = 8 << 10
 
 // doublingAllreduce swaps, in every step, all values with a rank twice as far away. Size is a power
@@ -48,7 +48,7 @@ func doublingAllreduce(t *Team, send, recv []byte, r Reduction) error {
 }
 
 // foldedAllreduce gathers the send buffers of all ranks, in one step or by Bruck's algorithm, and
-// each rank combines them itself. It takes few steps for any size, and is for little data.
+// each rank combines them itself. It takes few steps for any number of ranks, and suits small data.
 func foldedAllreduce(t *Team, send, recv []byte, r Reduction, linear bool) error {
 	s := borrow(t.Size * len(send))
 	defer s.free()

@@ -28,9 +28,8 @@ func pairwise(t *Team, send []byte, out Blocks, recv []byte, in Blocks) error {
 	return nil
 }
 
-// bruckAlltoall moves blocks by powers of two: block k must move k ranks up, and does so in the
-// steps of the bits of k (Bruck and others, 1997). It sends log n larger messages instead of n-1
-// small ones.
+// bruckAlltoall moves blocks by powers of two: block k moves k ranks up, in the steps of the bits of
+// k (Bruck and others, 1997). It sends log n larger messages instead of n-1 small messages.
 func bruckAlltoall(t *Team, send, recv []byte, each int) error {
 	n := t.Size
 	s := borrow(2 * n * each)
@@ -57,7 +56,7 @@ func bruckAlltoall(t *Team, send, recv []byte, each int) error {
 			}
 		}
 	}
-	for k := range n { // block k now is that of the rank k below
+	for k := range n { // block k is now the block of the rank k below
 		copy(recv[t.down(k)*each:], turned[k*each:(k+1)*each])
 	}
 	return nil
@@ -66,7 +65,7 @@ func bruckAlltoall(t *Team, send, recv []byte, each int) error {
 func alltoallInPlace(t *Team, buf []byte, blocks Blocks) error {
 	s := borrow(blocks.largest(t.Size))
 	defer s.free()
-	for k := range t.Size { // in step k, pairs whose ranks add up to k modulo n
+	for k := range t.Size { // in step k, pairs of ranks whose sum is k modulo n
 		other := (k - t.Rank + t.Size) % t.Size
 		if other == t.Rank {
 			continue

@@ -12,7 +12,7 @@ func barrier(t *Team) error {
 	return dissemination(t)
 }
 
-// dissemination learns in k steps that the 2^k ranks below have arrived (Hensgen, Finkel and
+// dissemination ensures in k steps that the 2^k ranks below have arrived (Hensgen, Finkel and
 // Manber, 1988).
 func dissemination(t *Team) error {
 	for k := 1; k < t.Size; k *= 2 {
@@ -23,7 +23,7 @@ func dissemination(t *Team) error {
 	return nil
 }
 
-// treeBarrier goes up the binomial tree of rank 0 and down again, with 2(n-1) messages in all
+// treeBarrier sends messages up the binomial tree of rank 0 and down again: 2(n-1) messages in total
 // instead of n log n.
 func treeBarrier(t *Team) error {
 	if err := arrive(t); err != nil {

@@ -1,6 +1,6 @@
 package collective
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 
 // bcast is Bcast within another operation.
 func bcast(t *Team, b []byte, root int) error {
@@ -31,9 +31,9 @@ func binomialBcast(t *Team, b []byte, root int) error {
 func bcastWhole(t *Team, b []byte, root int) ([]byte, error) {
 	tree := treeOf(t, root)
 	if parent, ok := tree.parent(); ok {
-		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), words.AnyTag)
+		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), engineapi.AnyTag)
 		if err != nil {
-			return nil, t.heard(err)
+			return nil, t.cause(err)
 		}
 		if err := t.sameCall(s, parent); err != nil {
 			return nil, err
@@ -43,7 +43,7 @@ func bcastWhole(t *Team, b []byte, root int) ([]byte, error) {
 	return b, passOn(t, b, tree)
 }
 
-// passOn sends b to the children in the tree, starting with the one that has the largest subtree.
+// passOn sends b to the children in the tree, starting with the child that has the largest subtree.
 func passOn(t *Team, b []byte, tree binomialTree) error {
 	for bit := tree.span / 2; bit > 0; bit /= 2 {
 		if child, ok := tree.child(bit); ok {
@@ -56,7 +56,7 @@ func passOn(t *Team, b []byte, tree binomialTree) error {
 }
 
 // scatterAllgather sends every rank a share of b down the binomial tree, and then passes the shares
-// around the ring. Each byte leaves a rank about twice, not log n times (Barnett, Shuler, van de
+// around the ring. A rank sends each byte about twice, not log n times (Barnett, Shuler, van de
 // Geijn and others, 1994).
 func scatterAllgather(t *Team, b []byte, root int) error {
 	tree := treeOf(t, root)
@@ -98,15 +98,15 @@ func scatterShares(t *Team, b []byte, tree binomialTree) error {
 	return nil
 }
 
-// sharesOf returns the shares of ranks v to w-1 that exist.
+// sharesOf returns the shares of ranks v to w-1, without ranks beyond the last.
 func sharesOf(t *Team, b []byte, v, w int) []byte {
 	from, _ := share(len(b), t.Size, v)
 	to, _ := share(len(b), t.Size, min(w, t.Size))
 	return b[from:to]
 }
 
-// segment is the number of bytes that chain passes on at a time. Smaller segments fill the chain
-// sooner; larger ones need fewer messages.
+// segment is the number of bytes in one message of chain. Smaller segments fill the chain sooner;
+// larger segments need fewer messages.
 const segment = 128 << 10
 
 // chain passes b from rank to rank in segments: a rank sends one segment while it receives the
@@ -115,7 +115,7 @@ func chain(t *Team, b []byte, root int) error {
 	v := t.down(root)
 	left, right, last := t.down(1), t.up(1), v == t.Size-1
 	piece := func(i int) []byte { return b[min(i*segment, len(b)):min((i+1)*segment, len(b))] }
-	pieces := len(b)/segment + 1 // the last is shorter or empty, so that a different length is noticed
+	pieces := len(b)/segment + 1 // the last segment is shorter or empty, so that a different length is detected
 	for i := range pieces + 1 {
 		var err error
 		receives, sends := v > 0 && i < pieces, !last && i > 0

@@ -28,21 +28,21 @@ var operationNames = [operations]string{
 	"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "reducescatter", "scan",
 }
 
-// An Algorithm is a way to carry out an operation.
+// An Algorithm is an implementation of an operation.
 type Algorithm uint8
 
 // The algorithms.
 const (
 	None              Algorithm = iota
-	Linear                      // root, or every rank, with all others at once
-	Binomial                    // a tree in which each rank serves others as soon as it can
+	Linear                      // the root, or every rank, exchanges with all other ranks at once
+	Binomial                    // a tree in which each rank sends to others as soon as it can
 	Chain                       // from rank to rank, in segments
 	Ring                        // each rank forwards to the right what it received from the left
 	Dissemination               // with ranks at distances 1, 2, 4, ...
 	RecursiveDoubling           // pairs at distances 1, 2, 4, ... swap everything
-	RecursiveHalving            // pairs swap half of what is left
+	RecursiveHalving            // pairs swap half of the remaining data
 	Rabenseifner                // halving, then doubling
-	Bruck                       // few steps for any n, with rotated blocks
+	Bruck                       // log n steps for any n, with rotated blocks
 	Pairwise                    // every pair of ranks exchanges
 	ScatterAllgather            // shares down a tree, then around the ring
 	Levelled                    // within machines, within clusters, between clusters
@@ -56,7 +56,7 @@ var algorithmNames = [algorithms]string{
 
 // usable lists the algorithms of each operation; the first is the fallback. Recursive doubling,
 // recursive halving, and the doubling half of Rabenseifner's algorithm require a power of two. For
-// other sizes, and for blocks of different lengths where an algorithm needs equal ones, another
+// other sizes, and for blocks of different lengths where an algorithm needs equal lengths, another
 // algorithm is used.
 var usable = [operations][]Algorithm{
 	Barrier:       {Dissemination, Binomial, Levelled, Linear},
@@ -80,8 +80,8 @@ func (a Algorithm) String() string { return algorithmNames[a] }
 // String returns the name of o in P2PMPI_COLL.
 func (o Operation) String() string { return operationNames[o] }
 
-// A Forced holds the algorithms that the user selects instead of those in the table; None means no
-// selection.
+// A Forced contains the algorithms that the user selects instead of those in the table; None means
+// no selection.
 type Forced [operations]Algorithm
 
 // Force returns the algorithms that s selects, as in "allreduce=ring,bcast=chain".

@@ -2,22 +2,22 @@ package collective
 
 import "slices"
 
-// A circle is a team of the members that exchange messages at one level. Its head represents all of
-// them at the next level.
+// A circle is a team of the members that exchange messages at one level. Its head represents all
+// members at the next level.
 type circle struct {
 	*Team
 	members []int // ranks of the members in the whole team
 	head    int   // rank in the circle
 	level   int   // group that each member represents
-	end     int   // if groups are runs of ranks: the rank after the last that the members represent
+	end     int   // if groups are runs of ranks: the rank after the last one that the members represent
 }
 
-// circles returns the circles that this rank is in, from that of its machine up to that of all
-// clusters. root itself represents its groups.
+// circles returns the circles that contain this rank, from the circle of its machine to the circle
+// of all clusters. The rank root represents its own groups.
 func circles(t *Team, root int) []circle {
 	l := t.Levels
-	machines := speakers(l.machine, root, func(i int) bool { return l.cluster[i] == l.cluster[t.Rank] })
-	clusters := speakers(l.cluster, root, func(int) bool { return true })
+	machines := representatives(l.machine, root, func(i int) bool { return l.cluster[i] == l.cluster[t.Rank] })
+	clusters := representatives(l.cluster, root, func(int) bool { return true })
 	var here []int
 	end := 0 // of the cluster
 	for i := range t.Size {
@@ -47,7 +47,7 @@ func newCircle(t *Team, level int, members, heads []int, end int) circle {
 	return circle{Team: t.part(members), members: members, head: head, level: level, end: end}
 }
 
-// behind returns the rank after the last that member i represents. The head must be the first
+// behind returns the rank after the last one that member i represents. The head must be the first
 // member, and groups must be runs of ranks.
 func (c *circle) behind(i int) int {
 	if i+1 < len(c.members) {

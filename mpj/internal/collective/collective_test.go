@@ -42,8 +42,8 @@ func ordered(t *testing.T) Reduction {
 	}}
 }
 
-// TestRunsJoinInOrder checks that every division of ranks into runs combines to the whole, and that
-// only neighbours are combined.
+// TestRunsJoinInOrder checks that the runs of every division of the ranks combine to one run, and
+// that only neighbouring runs are combined.
 func TestRunsJoinInOrder(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for a := 0; a <= n; a++ {
@@ -64,8 +64,8 @@ func TestRunsJoinInOrder(t *testing.T) {
 	}
 }
 
-// TestRunConsistsOfItsCoveringNodes checks that adding the ranks of a run one by one leaves the nodes that
-// cover it. Both ends of a message therefore know its contents.
+// TestRunConsistsOfItsCoveringNodes checks that adding the ranks of a run one by one results in the
+// nodes that cover the run. Both ends of a message can therefore compute which nodes it contains.
 func TestRunConsistsOfItsCoveringNodes(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for a := range n {
@@ -121,7 +121,7 @@ func TestLevelsAreForSeveralMachines(t *testing.T) {
 		contiguous bool
 	}{
 		{"one machine", []int{4, 4, 4}, []int{1, 1, 1}, true, false},
-		{"each its own", []int{1, 2, 3}, []int{1, 1, 1}, true, false},
+		{"one rank per machine", []int{1, 2, 3}, []int{1, 1, 1}, true, false},
 		{"two machines", []int{1, 1, 3}, []int{1, 1, 1}, false, true},
 		{"round robin", []int{1, 2, 1}, []int{1, 1, 1}, false, false},
 		{"two clusters", []int{1, 2, 3}, []int{1, 1, 2}, false, true},
@@ -135,8 +135,8 @@ func TestLevelsAreForSeveralMachines(t *testing.T) {
 	}
 }
 
-// TestMismatchNamesBothRanks checks that the error for a length that does not match uses the ranks
-// of the whole team.
+// TestMismatchNamesBothRanks checks that the error for mismatched lengths uses the ranks of the
+// whole team.
 func TestMismatchNamesBothRanks(t *testing.T) {
 	for _, lengths := range [][2]int{{8, 16}, {16, 8}} {
 		err := inTeam(3, func(t *Team) error {
@@ -151,7 +151,7 @@ func TestMismatchNamesBothRanks(t *testing.T) {
 }
 
 // BenchmarkAlgorithms measures the time of one call for every algorithm. The values in table are
-// based on it.
+// based on its results.
 func BenchmarkAlgorithms(b *testing.B) {
 	sum := Reduction{Size: 1, Combine: func(in, inout []byte) {
 		for i, v := range in {
@@ -195,8 +195,8 @@ func alltoallOf(t *Team, send, recv []byte) error {
 	return t.Alltoall(recv, Even(len(send)), s.b, Even(len(send)))
 }
 
-// batch is the number of calls that are timed together. The fastest batch is reported, which is the
-// cost of a call when no other program uses the processors.
+// batch is the number of calls that are timed together. The benchmark reports the fastest batch,
+// which shows the cost of a call when no other program uses the processors.
 const batch = 4
 
 func benchmarkForced(b *testing.B, op Operation, a Algorithm, n, size int, call func(t *Team, send, recv []byte) error) {

@@ -3,7 +3,7 @@
 //
 //	mpj.Allreduce[T]      checks arguments, views slices as bytes
 //	      |
-//	Team.Allreduce        carries out the call, or tells the others that it fails (spoil.go)
+//	Team.Allreduce        carries out the call, or tells the others that it fails (failure.go)
 //	      |
 //	allreduce             chooses the algorithm for this size and n (choice.go, table.go)
 //	      |
@@ -26,19 +26,20 @@
 //	         01234
 //
 // A floating-point sum therefore has the same bits in every run and at every replica, for every
-// root and algorithm, and wherever the ranks run. The bits depend only on n. An operation must be
+// root, algorithm and placement of ranks. The bits depend only on n. An operation must be
 // associative, but need not be commutative. Scan and Exscan have their own fixed order.
 //
 // # Levels
 //
 // With several machines, Levels groups the ranks: by machine, by cluster of nearby machines, and
-// all. Where this pays off, every operation except Scan sends at most one message each way between
-// two groups, from one rank of each. Otherwise there would be one for each pair of ranks that have
-// data for each other (levels_test.go counts them). Ranks combine those parts of the tree above
-// that lie within their group, so the placement of ranks changes no bit.
+// all. Where this pays off, every operation except Scan sends at most one message in each direction
+// between two groups, from one rank of each group. Without levels, it would send one message for
+// each pair of ranks that have data for each other (levels_test.go counts them). Within a group,
+// ranks combine only subtrees of the tree above, so the placement of ranks does not change the
+// result.
 //
 // # Failures
 //
 // A call that fails at one rank, usually because ranks passed different lengths, also fails at the
-// ranks that wait for it; see spoil.go. The context is then unusable.
+// ranks that wait for it; see failure.go. The context is then unusable.
 package collective

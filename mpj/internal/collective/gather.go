@@ -29,8 +29,8 @@ func linearGather(t *Team, mine, buf []byte, blocks Blocks, root int) error {
 	return nil
 }
 
-// binomialGather collects the blocks of a subtree before it passes them on. Ranks are counted from
-// root.
+// binomialGather receives the blocks of a subtree and then sends them to the parent. Ranks are
+// counted from root.
 func binomialGather(t *Team, mine, buf []byte, blocks Blocks, root int) error {
 	tree := treeOf(t, root)
 	v := tree.v
@@ -86,7 +86,7 @@ func linearScatter(t *Team, buf []byte, blocks Blocks, mine []byte, root int) er
 	return nil
 }
 
-// binomialScatter passes on the blocks of each subtree. Ranks are counted from root.
+// binomialScatter sends each child the blocks of its subtree. Ranks are counted from root.
 func binomialScatter(t *Team, buf []byte, blocks Blocks, mine []byte, root int) error {
 	tree := treeOf(t, root)
 	v := tree.v

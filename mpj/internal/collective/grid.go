@@ -1,7 +1,7 @@
 package collective
 
-// A grid holds blocks of equal length in transit between ranks: one block from each source to each
-// dest.
+// A grid contains blocks of equal length in transit between ranks: one block from each source to
+// each dest.
 type grid struct {
 	sources, dests []int // in order
 	each           int

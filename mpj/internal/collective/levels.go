@@ -8,14 +8,14 @@ type Levels struct {
 	contiguous       bool  // the members of every group are a run of ranks
 }
 
-// NewLevels returns the levels of size members. It returns nil if levels would make no difference:
-// all members are on one machine, or each is on its own machine in one cluster.
+// NewLevels returns the levels of size members. It returns nil if levels would make no difference,
+// because all members are on one machine, or each member is on its own machine in one cluster.
 func NewLevels(size int, at func(rank int) (machine, cluster int)) *Levels {
 	l := &Levels{machine: make([]int, size), cluster: make([]int, size)}
 	for i := range size {
 		l.machine[i], l.cluster[i] = at(i)
 		if first := slices.Index(l.machine, l.machine[i]); first < i {
-			l.cluster[i] = l.cluster[first] // a machine is in one cluster, whatever at returns
+			l.cluster[i] = l.cluster[first] // all members on a machine are in one cluster, whatever at returns
 		}
 	}
 	machines, runs := groups(l.machine)
@@ -47,8 +47,8 @@ const (
 	everywhere
 )
 
-// spokenFor returns the ranks, in order, that rank represents at a level.
-func (l *Levels) spokenFor(level, rank int) []int {
+// represented returns the ranks, in order, that rank represents at a level.
+func (l *Levels) represented(level, rank int) []int {
 	if level == alone {
 		return []int{rank}
 	}
@@ -61,7 +61,7 @@ func (l *Levels) spokenFor(level, rank int) []int {
 	return ranks
 }
 
-// except returns the ranks of n except some, which are in order.
+// except returns the ranks below n without those in some, which are in order.
 func except(n int, some []int) []int {
 	var ranks []int
 	for i := range n {
@@ -74,9 +74,9 @@ func except(n int, some []int) []int {
 	return ranks
 }
 
-// speakers returns, in order, one rank for each group of the members accepted by among: root in
-// root's group, else the group's first rank.
-func speakers(group []int, root int, among func(rank int) bool) []int {
+// representatives returns, in order, one rank for each group among the members that among accepts:
+// root for its own group, otherwise the first rank of the group.
+func representatives(group []int, root int, among func(rank int) bool) []int {
 	var ranks []int
 	seen := make(map[int]bool)
 	for i, g := range group {

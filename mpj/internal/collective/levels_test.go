@@ -13,14 +13,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// farMachines and farClusters place 11 ranks on machines of different sizes, and those in clusters
-// of different sizes: 0-3 | 4-8 | 9 10.
+// farMachines and farClusters place 11 ranks on machines of different sizes, and the machines in
+// clusters of different sizes: ranks 0-3 | 4-8 | 9 10.
 var (
 	farMachines = []int{0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 5}
 	farClusters = []int{0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2}
 )
 
-// A counting sender counts the messages that it sends.
+// A counting is a sender that counts its messages.
 type counting struct {
 	channel.Sender
 	messages *atomic.Int64
@@ -68,9 +68,9 @@ func farMessages(t *testing.T, forced Algorithm, call func(*Team) error) int64 {
 }
 
 // TestLevelsCrossBetweenClustersOnce checks that with levels, one message crosses between two
-// clusters in each direction of the operation, whatever the number of ranks. With one root and
-// three clusters, these are two messages. If all ranks exchange data, they are six, or four if the
-// data pass through one rank.
+// clusters in each direction of the operation, whatever the number of ranks. With one root and three
+// clusters, two messages cross between clusters. If all ranks exchange data, six messages cross, or
+// four if the data pass through one rank.
 func TestLevelsCrossBetweenClustersOnce(t *testing.T) {
 	const each = 24
 	n, root := len(farMachines), 5
@@ -100,14 +100,14 @@ func TestLevelsCrossBetweenClustersOnce(t *testing.T) {
 		{"reducescatter", 6, func(t *Team) error { return t.ReduceScatter(make([]byte, n*each), Even(each), mine(t), sum) }},
 	}
 	for _, c := range cases {
-		levels, others := farMessages(t, Levelled, c.call), farMessages(t, Linear, c.call) // or the algorithm used instead of linear
+		levels, others := farMessages(t, Levelled, c.call), farMessages(t, Linear, c.call) // or the algorithm that replaces Linear
 		if levels != c.far || others <= levels {
 			t.Errorf("%s: %d messages between clusters, want %d; without levels %d", c.name, levels, c.far, others)
 		}
 	}
 }
 
-func TestRecordsArriveAsTheyWere(t *testing.T) {
+func TestRecordsRoundTrip(t *testing.T) {
 	blocks := [][]byte{nil, {1}, make([]byte, passedOn), make([]byte, passedOn+1)}
 	var b []byte
 	for i, block := range blocks {
@@ -123,11 +123,11 @@ func TestRecordsArriveAsTheyWere(t *testing.T) {
 		}
 	}
 	if records[len(blocks)].whole != nil {
-		t.Error("there is a record that was not written")
+		t.Error("a record that was not written was read")
 	}
 }
 
-// FuzzRecords checks that data that decodes also encodes to the same bytes.
+// FuzzRecords checks that decoded records encode to the same bytes.
 func FuzzRecords(f *testing.F) {
 	f.Add(appendRecord(appendRecord(nil, 2, []byte("abc")), 0, nil))
 	f.Add(appendRecord(nil, 1, make([]byte, passedOn+1)))

@@ -2,8 +2,8 @@ package collective
 
 import "slices"
 
-// levelledGather makes heads collect the blocks of the ranks that they represent, up to root, so
-// that each cluster sends one message. Only root needs to know the lengths, so blocks may have any
+// levelledGather collects the blocks at the heads of circles, level by level up to root, so that
+// each cluster sends one message. Only root needs to know the lengths, so blocks may have any
 // length.
 func levelledGather(t *Team, mine, buf []byte, blocks Blocks, root int) error {
 	var b []byte
@@ -23,7 +23,7 @@ func levelledGather(t *Team, mine, buf []byte, blocks Blocks, root int) error {
 			if i == c.Rank {
 				continue
 			}
-			room := len(t.Levels.spokenFor(c.level, m)) * recordMost
+			room := len(t.Levels.represented(c.level, m)) * recordMost
 			b = slices.Grow(b, room)
 			n, err := c.recvUpTo(b[len(b):len(b)+room], i)
 			if err != nil {
@@ -81,7 +81,7 @@ func levelledScatter(t *Team, buf []byte, blocks Blocks, mine []byte, root int) 
 	} else {
 		last := len(circles) - 1
 		c := &circles[last]
-		b = make([]byte, len(t.Levels.spokenFor(c.level, t.Rank))*recordMost)
+		b = make([]byte, len(t.Levels.represented(c.level, t.Rank))*recordMost)
 		n, err := c.recvUpTo(b, c.head)
 		if err != nil {
 			return err
@@ -125,14 +125,14 @@ func pack(t *Team, buf []byte, blocks Blocks) []byte {
 	return b
 }
 
-// handOut sends every other member of c the records of the ranks that it represents.
+// handOut sends every other member of c the records of the ranks that the member represents.
 func handOut(t *Team, c *circle, records []record) error {
 	for i, m := range c.members {
 		if i == c.Rank {
 			continue
 		}
 		var b []byte
-		for _, rank := range t.Levels.spokenFor(c.level, m) {
+		for _, rank := range t.Levels.represented(c.level, m) {
 			b = append(b, records[rank].whole...)
 		}
 		if err := c.send(b, i); err != nil {

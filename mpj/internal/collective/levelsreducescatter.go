@@ -2,8 +2,8 @@ package collective
 
 // levelledReduceScatter sends the runs (see run) of each circle to its head, up to the first circle
 // that covers all ranks. There the heads exchange the values for each other's ranks and combine
-// them; the results are then sent down. Two clusters exchange one message each way, with one trip.
-// Groups must be runs of ranks.
+// them; the results are then sent down. Two clusters exchange one message in each direction, in one
+// step. Groups must be runs of ranks.
 func levelledReduceScatter(t *Team, send []byte, blocks Blocks, recv []byte, op Reduction) error {
 	size, most := len(send), mostNodes(t.Size)
 	s := borrow((2*most + 1) * size)
@@ -17,8 +17,8 @@ func levelledReduceScatter(t *Team, send []byte, blocks Blocks, recv []byte, op 
 	return err
 }
 
-// A shareOut is a levelledReduceScatter in progress. It does not hold the Reduction, which thus
-// stays on the stack.
+// A shareOut is a levelledReduceScatter in progress. It does not contain the Reduction, which
+// therefore stays on the stack.
 type shareOut struct {
 	*Team
 	blocks   Blocks
@@ -30,7 +30,7 @@ type shareOut struct {
 func (x *shareOut) lift(circles []circle, op Reduction) ([]byte, error) {
 	c := &circles[0]
 	switch {
-	case len(x.Levels.spokenFor(c.level+1, x.Rank)) == x.Size:
+	case len(x.Levels.represented(c.level+1, x.Rank)) == x.Size:
 		return x.swap(c, op)
 	case c.Rank != c.head:
 		if err := c.send(x.run.held(), c.head); err != nil {
@@ -59,7 +59,8 @@ func (x *shareOut) lift(circles []circle, op Reduction) ([]byte, error) {
 	return all[:mineTo-first], nil
 }
 
-// swap exchanges values between the members of c, and combines those for this rank in rank order.
+// swap exchanges values between the members of c, and combines the values for this rank in rank
+// order.
 func (x *shareOut) swap(c *circle, op Reduction) ([]byte, error) {
 	from, to := x.blocks.bounds(c.members[c.Rank], c.behind(c.Rank))
 	size := to - from

@@ -3,12 +3,12 @@ package collective
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
-// The linear algorithms have one step, in which every rank sends all others the data that they
-// need. That is n-1 messages for each rank. It pays off among few ranks on one machine, where a
-// message costs less than the context switch that every further step needs.
+// The linear algorithms have one step, in which every rank sends n-1 messages with the data that the
+// other ranks need. They pay off among few ranks on one machine, where a message costs less than the
+// context switch that every further step needs.
 
 // A fan holds the messages of one step.
 type fan struct{ out, in []engine.Part }
@@ -25,7 +25,7 @@ func fanOut(t *Team, out, in func(rank int) []byte) error {
 		f.in = append(f.in, engine.Part{Rank: t.world(source), Bytes: in(source)})
 	}
 	if err := t.Engine.Exchange(t.Context, int32(t.call), f.out, f.in); err != nil {
-		return t.heard(err) // some messages are still in progress: f is not reused
+		return t.cause(err) // some messages are still in progress, so f is not reused
 	}
 	for k, p := range f.in {
 		if err := t.exact(p.Status, p.Err, p.Bytes, t.down(k+1)); err != nil {

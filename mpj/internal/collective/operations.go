@@ -1,8 +1,8 @@
 package collective
 
-// The function of the same name in lower case chooses the algorithm of an operation.
+// For each operation, the function of the same name in lower case chooses the algorithm.
 
-// Barrier returns when every member has called it.
+// Barrier returns when every member has called Barrier.
 func (t *Team) Barrier() error {
 	return t.carryOut(unrooted(Barrier), func() error { return barrier(t) })
 }
@@ -44,8 +44,8 @@ func (t *Team) Scatterv(buf []byte, blocks Blocks, mine []byte, root int) error 
 	return t.carryOut(rooted(Scatter, root), func() error { return scatter(t, buf, blocks, mine, root, false) })
 }
 
-// Allgather completes buf at every member. At first, buf contains only the member's own block, at
-// its place; afterwards it contains the blocks of all members.
+// Allgather completes buf at every member. Before the call, buf contains only the member's own
+// block, at its place; afterwards it contains the blocks of all members.
 func (t *Team) Allgather(buf []byte, blocks Blocks) error {
 	return t.carryOut(unrooted(Allgather), func() error { return allgather(t, buf, blocks) })
 }
@@ -80,7 +80,8 @@ func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reductio
 	return t.carryOut(unrooted(ReduceScatter), func() error { return reduceScatter(t, send, blocks, recv, r) })
 }
 
-// Scan combines the contributions of all lower ranks into acc, which holds that of this rank.
+// Scan combines the contributions of all lower ranks into acc, which initially contains the
+// contribution of this rank.
 func (t *Team) Scan(acc []byte, r Reduction) error {
 	return t.carryOut(unrooted(Scan), func() error { return scan(t, acc, r) })
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Heads forward blocks whose lengths they do not know, each in a record:
+// Heads forward blocks whose lengths they do not know. Each block is in a record:
 //
 //	rank (4 bytes) | length (4 bytes), or direct | block
 //
@@ -20,7 +20,7 @@ const (
 
 // A record is a block in transit.
 type record struct {
-	whole []byte // nil if there is none
+	whole []byte // nil without a record
 	block []byte
 	far   bool // the block is sent directly
 }

@@ -16,8 +16,8 @@ func reduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	return binomialReduce(t, send, recv, r, root)
 }
 
-// binomialReduce runs up the binomial tree of rank 0 whatever the root is, because in that tree
-// every subtree is a run of ranks.
+// binomialReduce uses the binomial tree of rank 0 for every root, because in that tree every subtree
+// is a run of ranks.
 func binomialReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	s := borrow(2 * len(send))
 	defer s.free()
@@ -49,7 +49,7 @@ func binomialReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	return nil
 }
 
-// scatteredReduce makes each rank combine a share of the elements, and root gather the shares.
+// scatteredReduce combines one share of the elements at each rank, and gathers the shares at root.
 func scatteredReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	s := borrow(len(send))
 	defer s.free()
@@ -107,9 +107,9 @@ func half(from, to int, r Reduction, upper bool) (int, int) {
 	return from, middle
 }
 
-// halve swaps halves of the range that it still combines, first with the neighbour and then with
-// ranks further away. After every step, the result covers a complete run of ranks (Rabenseifner,
-// 2004). Size is a power of two.
+// halve swaps halves of its remaining range, first with the neighbour and then with more distant
+// ranks. After every step, the result covers a complete run of ranks (Rabenseifner, 2004). Size is a
+// power of two.
 func halve(t *Team, send, buf []byte, r Reduction) (from, to int, err error) {
 	s := borrow(len(send))
 	defer s.free()
@@ -122,7 +122,7 @@ func halve(t *Team, send, buf []byte, r Reduction) (from, to int, err error) {
 		if err := t.exchange(a.mine[giveFrom:giveTo], t.Rank^bit, a.other[keepFrom:keepTo], t.Rank^bit); err != nil {
 			return 0, 0, err
 		}
-		if bit == 1 { // so that take does not write to send
+		if bit == 1 { // take must not write to send
 			copy(buf[keepFrom:keepTo], send[keepFrom:keepTo])
 			a.mine = buf
 		}

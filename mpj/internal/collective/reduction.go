@@ -8,9 +8,9 @@ type Reduction struct {
 	Combine func(in, inout []byte)
 }
 
-// An accumulator holds this rank's partial result of a reduction, and a buffer for incoming data.
-// The two are swapped when the result of combining is in the other one. It does not hold the
-// Reduction, which thus stays on the stack.
+// An accumulator contains this rank's partial result of a reduction, and a buffer for incoming data.
+// The two are swapped when a combined result is in the buffer. An accumulator does not contain the
+// Reduction, which therefore stays on the stack.
 type accumulator struct{ mine, other []byte }
 
 // take combines bytes from..to of mine with those of other, which come from lower ranks if below is

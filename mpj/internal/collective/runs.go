@@ -2,16 +2,16 @@ package collective
 
 import "math/bits"
 
-// A run is one rank's partial result of a reduction whose groups are runs of ranks. It holds the
-// results of the largest nodes of the tree of doc.go that cover the run. Two consecutive runs
-// become one by combining sibling nodes. Crossing between machines therefore takes one message, and
-// changes no bit of the result.
+// A run is one rank's partial result of a reduction whose groups are runs of ranks. It contains the
+// results of the largest nodes of the tree of doc.go that cover the run. Two consecutive runs become
+// one when sibling nodes are combined. Two machines therefore exchange only one message, and the
+// result has the same bits as without levels.
 //
 //	machine A: ranks 0 1 2     machine B: 3 4
 //	  run: 01 2                  run: 3 4
 //	                together: 01234
 type run struct {
-	n      int      // number of ranks in all
+	n      int      // number of all ranks
 	size   int      // size of a vector, in bytes
 	values []byte   // one value after the other
 	nodes  [][2]int // from and to of each node
@@ -57,8 +57,8 @@ func (r *run) add(op Reduction, node [2]int, value []byte) {
 	}
 }
 
-// levelledReduce sends the run of each circle to its head, and in the end all to rank 0, which
-// sends the result to root.
+// levelledReduce sends the run of each circle to its head, and finally the complete run to rank 0,
+// which sends the result to root.
 func levelledReduce(t *Team, send, recv []byte, op Reduction, root int) error {
 	size, most := len(send), mostNodes(t.Size)
 	s := borrow((2*most + 1) * size)

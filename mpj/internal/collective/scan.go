@@ -21,8 +21,8 @@ func exscan(t *Team, send, recv []byte, r Reduction) error {
 }
 
 // doublingScan doubles, in every step, the run of combined ranks that ends at this rank (Hillis and
-// Steele, 1986). It calls take with each lower run before combining it, and with the step's
-// distance k.
+// Steele, 1986). Before it combines a lower run, it calls take with that run and the distance k of
+// the step.
 func doublingScan(t *Team, acc, lower []byte, r Reduction, take func(lower []byte, k int)) error {
 	for k := 1; k < t.Size; k *= 2 {
 		above, below := t.Rank+k < t.Size, t.Rank >= k

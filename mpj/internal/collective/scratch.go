@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// A scratch is a buffer for data that is received and then combined or passed on. It is aligned for
+// A scratch is a buffer for data that is received and then combined or forwarded. It is aligned for
 // every element type.
 type scratch struct{ b []byte }
 
@@ -17,7 +17,7 @@ const (
 
 var scratches [largestScratch + 1]sync.Pool // indexed by the power of two
 
-// borrow returns size bytes of undefined content, for use until free.
+// borrow returns size bytes with undefined contents, for use until the call of free.
 func borrow(size int) *scratch {
 	power := max(bits.Len(uint(max(size, 1)-1)), smallestScratch)
 	if power > largestScratch {

@@ -2,9 +2,9 @@ package collective
 
 import "math"
 
-// A rule selects an algorithm for at most the given number of bytes and at least the given number
-// of members. Bytes are those of the vector for Bcast and reductions, and those of one block for
-// other operations.
+// A rule selects an algorithm for at most the given number of bytes and at least the given number of
+// members. The bytes are the size of the vector for Bcast and reductions, and the size of one block
+// for other operations.
 type rule struct {
 	bytes, size int
 	use         Algorithm
@@ -12,12 +12,12 @@ type rule struct {
 
 const always = math.MaxInt
 
-// table holds the switch points; the first matching rule applies. Those for four ranks were
-// measured with jobs of four processes on two processors, forcing each algorithm in turn:
+// table contains the switch points; the first matching rule applies. The switch points for four
+// ranks were measured with jobs of four processes on two processors, forcing each algorithm in turn:
 //
 //	P2PMPI_COLL=alltoall=linear p2prun -n 4 -a concentrate --channels shm prog alltoall:4096:1000
 //
-// with prog from e2e/bench/prog. Those for two and eight ranks were measured with
+// with prog from e2e/bench/prog. The switch points for two and eight ranks were measured with
 //
 //	go test ./mpj/internal/collective -run '^$' -bench Algorithms -benchtime 60x
 //
@@ -61,16 +61,16 @@ var table = [operations][]rule{
 	},
 }
 
-// levelledUpTo holds the number of bytes up to which a job on several machines uses levels.
+// levelledUpTo contains the number of bytes up to which a job on several machines uses levels.
 //
-// Gather and Scatter use levels at any length: longer blocks are then sent directly, and ranks need
-// not know each other's lengths to choose alike. Alltoall stores everything that leaves and enters
-// a cluster at one rank, and forwards blocks four times. Alltoallv and Allgatherv do not use
-// levels: heads would need the lengths of n*n blocks, or buffers for the longest.
+// Gather and Scatter use levels at any length: longer blocks are then sent directly, and ranks make
+// the same choice even if their lengths differ. Alltoall stores all data that leaves or enters a
+// cluster at one rank, and forwards blocks up to four times. Alltoallv and Allgatherv do not use
+// levels, because heads would need the lengths of n*n blocks, or buffers for the longest block.
 //
 // Above the bound, keeping all links busy matters more than latency, and the algorithms for large
-// messages do so. Because neighbouring ranks are mostly on one machine, their rings and chains also
-// cross between machines only once.
+// messages keep them busy. Because neighbouring ranks are mostly on one machine, their rings and
+// chains also cross between machines only once.
 var levelledUpTo = [operations]int{
 	Bcast: 256 << 10, Reduce: 64 << 10, Allreduce: 16 << 10, Allgather: 1 << 10,
 	Alltoall: 512, ReduceScatter: 64 << 10, Gather: always, Scatter: always, Scan: -1,

@@ -4,29 +4,29 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
-// A Team is a set of ranks that run an algorithm together, as seen from one of them: it numbers the
-// ranks, and sends and receives. The algorithms are functions of a Team (choice.go). It runs one
-// operation at a time.
+// A Team is a set of ranks that run an algorithm together, as seen from one of them. It numbers the
+// ranks, and sends and receives messages. The algorithms are functions of a Team (choice.go). A Team
+// runs one operation at a time.
 type Team struct {
-	Engine  *engine.Engine
-	Context uint32
-	World   []int // world rank of each member; nil means the identity
-	Rank    int   // rank of this process
-	Size    int
-	Levels  *Levels // nil if all members are on one machine, or if levels make no difference
-	Forced  *Forced // nil to choose by the table
-	Spoils  *Spoils // nil to not record failures
+	Engine   *engine.Engine
+	Context  uint32
+	World    []int // world rank of each member; nil means the identity
+	Rank     int   // rank of this process
+	Size     int
+	Levels   *Levels   // nil if all members are on one machine, or if levels make no difference
+	Forced   *Forced   // nil to choose algorithms by the table
+	Failures *Failures // nil if failures are not recorded
 
 	names []int // name of each member in errors; nil means its rank
 	call  Call
 }
 
-// A MismatchError reports that a rank sent another length than its receiver expects, because the
-// two passed different arguments.
+// A MismatchError reports that the length of a message differs from the length that the receiver
+// expects, because the two ranks passed different arguments.
 type MismatchError struct {
 	From, To  int // ranks
 	Got, Want int // bytes
@@ -41,8 +41,8 @@ func (e *MismatchError) Error() string {
 // Unwrap returns the engine's error if the message was too long, or nil.
 func (e *MismatchError) Unwrap() error { return e.cause }
 
-// An OrderError reports that a rank is in another collective than its receiver, or in the same one
-// with another root.
+// An OrderError reports that the sender and the receiver of a message are in different collectives,
+// or in the same collective with different roots.
 type OrderError struct {
 	From, To  int // ranks
 	Got, Want Call
@@ -54,8 +54,8 @@ func (e *OrderError) Error() string {
 }
 
 // A Call is an operation with its root. It is the tag of all messages of the operation. Receivers
-// accept the next message of a rank with any tag, so that they detect ranks in different calls;
-// matching by tag would hang instead.
+// accept the next message of a rank with any tag, so that they detect ranks in different calls. If
+// they matched by tag, such ranks would hang.
 type Call int32
 
 // rooted returns the call of op with a root.
@@ -95,18 +95,18 @@ func (t *Team) up(k int) int   { return (t.Rank + k) % t.Size }
 func (t *Team) down(k int) int { return (t.Rank - k + t.Size) % t.Size }
 
 func (t *Team) send(b []byte, dest int) error {
-	return t.heard(t.Engine.Send(t.Context, t.world(dest), int32(t.call), b, words.Standard))
+	return t.cause(t.Engine.Send(t.Context, t.world(dest), int32(t.call), b, engineapi.Standard))
 }
 
 // recv receives exactly len(b) bytes.
 func (t *Team) recv(b []byte, source int) error {
-	s, err := t.Engine.Recv(t.Context, t.world(source), words.AnyTag, b)
+	s, err := t.Engine.Recv(t.Context, t.world(source), engineapi.AnyTag, b)
 	return t.exact(s, err, b, source)
 }
 
 // recvUpTo receives at most len(b) bytes, and returns their number.
 func (t *Team) recvUpTo(b []byte, source int) (int, error) {
-	s, err := t.Engine.Recv(t.Context, t.world(source), words.AnyTag, b)
+	s, err := t.Engine.Recv(t.Context, t.world(source), engineapi.AnyTag, b)
 	if err == nil && Call(s.Tag) == t.call {
 		return s.Size, nil
 	}
@@ -119,20 +119,20 @@ func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {
 	return t.exact(s, err, recv, source)
 }
 
-// exact returns an error if the message is of another call, or if it does not fill b.
-func (t *Team) exact(s words.Status, err error, b []byte, source int) error {
+// exact returns an error if the message belongs to another call or does not fill b.
+func (t *Team) exact(s engineapi.Status, err error, b []byte, source int) error {
 	if err == nil && s.Size == len(b) && Call(s.Tag) == t.call {
 		return nil
 	}
 	return t.mismatch(s, err, len(b), source)
 }
 
-func (t *Team) mismatch(s words.Status, err error, expected, source int) error {
-	var long *words.TruncateError
+func (t *Team) mismatch(s engineapi.Status, err error, expected, source int) error {
+	var long *engineapi.TruncateError
 	if errors.As(err, &long) {
 		s = long.Status
 	} else if err != nil {
-		return t.heard(err)
+		return t.cause(err)
 	}
 	if err := t.sameCall(s, source); err != nil {
 		return err
@@ -140,12 +140,12 @@ func (t *Team) mismatch(s words.Status, err error, expected, source int) error {
 	return &MismatchError{From: t.name(source), To: t.name(t.Rank), Got: s.Size, Want: expected, cause: err}
 }
 
-// sameCall returns an error if the message of s is not of this call.
-func (t *Team) sameCall(s words.Status, source int) error {
+// sameCall returns an error if the message of s does not belong to this call.
+func (t *Team) sameCall(s engineapi.Status, source int) error {
 	switch {
 	case Call(s.Tag) == t.call:
 		return nil
-	case s.Tag == spoiledTag:
+	case s.Tag == noticeTag:
 		return t.reason(s.Source)
 	}
 	return &OrderError{From: t.name(source), To: t.name(t.Rank), Got: Call(s.Tag), Want: t.call}

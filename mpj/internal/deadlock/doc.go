@@ -13,12 +13,12 @@
 //
 // The states are not a snapshot, because each rank reports at its own time. All ranks are therefore
 // asked twice, the second time after all have answered the first. A rank that was waiting both
-// times, in the same calls and with the same frame counts, has done nothing between the rounds. All
-// such ranks were therefore in these states at the same moment.
+// times, in the same calls and with the same frame counts, was idle between the rounds. All such
+// ranks were therefore in these states at the same moment.
 //
-// A goroutine outside the library may call it next. Idle determines from a dump of all goroutines
-// whether there is one: a goroutine counts as running unless it is known to wait for other
-// goroutines. Reported deadlocks are therefore real, except that Idle cannot foresee the effect of a
-// function given to time.AfterFunc. Not every deadlock is reported: for instance, a goroutine that
-// waits at a channel counts as running, because it may be waiting for a timer.
+// A goroutine outside the library may call the library next. From a dump of all goroutines, Idle
+// determines whether there is such a goroutine: a goroutine counts as running unless it is known to
+// wait for other goroutines. Reported deadlocks are therefore real, except that Idle cannot foresee
+// the effect of a function given to time.AfterFunc. Not every deadlock is reported: for instance, a
+// goroutine that waits at a channel counts as running, because it may be waiting for a timer.
 package deadlock

@@ -7,26 +7,26 @@ import (
 
 // A State is the state that one rank reports.
 type State struct {
-	// Ended reports that the rank has finalized: it sends and receives nothing more.
+	// Ended reports that the rank has finalized, so it sends and receives no more messages.
 	Ended bool `json:",omitempty"`
-	// Idle reports that every goroutine of the rank is in one of the Waits, or waits for a
-	// goroutine that is.
+	// Idle reports that every goroutine of the rank is in one of the Waits, or waits for such a
+	// goroutine.
 	Idle  bool   `json:",omitempty"`
 	Waits []Wait `json:",omitempty"`
-	// Sent and Received count the frames exchanged with each other rank so far, except those that
-	// carry states.
+	// Sent and Received count the frames exchanged with each other rank so far, except frames that
+	// contain states.
 	Sent, Received map[int]uint64 `json:",omitempty"`
 }
 
 // A Wait is a call that waits.
 type Wait struct {
 	Number uint64 // unique, except that the requests of one Waitany or Waitsome share it
-	For    []int  `json:",omitempty"` // any one of these ranks may end the wait
+	For    []int  `json:",omitempty"` // each of these ranks may end the wait
 	Text   string // description of the call
 }
 
-// Find returns, in order, the ranks that have not ended and can never proceed. It gets the states
-// of all ranks from two rounds; the second round must begin after the first has ended.
+// Find returns, in order, the ranks that have not ended and can never proceed. Its arguments are the
+// states of all ranks from two rounds. The second round must begin after the first has ended.
 func Find(first, second []State) []int {
 	stuck := make([]bool, len(second))
 	for i := range stuck {
@@ -49,7 +49,7 @@ func Find(first, second []State) []int {
 	return found
 }
 
-// still reports whether a rank has done nothing between two states.
+// still reports whether a rank was idle between two states.
 func still(a, b State) bool {
 	if a.Ended {
 		return b.Ended

@@ -31,22 +31,22 @@ func TestFind(t *testing.T) {
 		want   []int
 	}{
 		{"no rank waits", []State{{}, {}}, nil},
-		{"two for each other", []State{waits(1), waits(0)}, []int{0, 1}},
-		{"a chain to one that computes", []State{waits(1), waits(2), {}}, nil},
-		{"a chain to one that has ended", []State{waits(1), waits(2), ended}, []int{0, 1}},
-		{"a circle and one that computes", []State{waits(1), waits(0), {}}, []int{0, 1}},
-		{"a circle with a way out", []State{waits(1), waits(0, 2), {}}, nil},
+		{"two ranks wait for each other", []State{waits(1), waits(0)}, []int{0, 1}},
+		{"a chain to a rank that computes", []State{waits(1), waits(2), {}}, nil},
+		{"a chain to a rank that has ended", []State{waits(1), waits(2), ended}, []int{0, 1}},
+		{"a cycle and a rank that computes", []State{waits(1), waits(0), {}}, []int{0, 1}},
+		{"a cycle that a third rank can release", []State{waits(1), waits(0, 2), {}}, nil},
 		{"any source, all wait", []State{waits(1, 2), waits(0, 2), waits(0, 1)}, []int{0, 1, 2}},
 		{"one goroutine of two can be released", []State{two, waits(0), {}}, nil},
 		{"no goroutine of two can be released", []State{two, waits(0), ended}, []int{0, 1}},
-		{"for itself", []State{waits(0), {}}, []int{0}},
-		{"for something of its own", []State{waits(), {}}, []int{0}},
-		{"for a rank that there is not", []State{waits(7), waits(0)}, nil},
-		{"a message is on its way", []State{waits(1), waits(0).sent(0, 1)}, nil},
-		{"a message has come", []State{waits(1).received(1, 1), waits(0).sent(0, 1)}, []int{0, 1}},
-		{"a last message of one that has ended", []State{waits(1), ended.sent(0, 1)}, nil},
-		{"a message of one that ended has come", []State{waits(1).received(1, 1), ended.sent(0, 1)}, []int{0}},
-		{"those behind a deadlock", []State{waits(1), waits(0), waits(0)}, []int{0, 1, 2}},
+		{"a rank waits for itself", []State{waits(0), {}}, []int{0}},
+		{"a rank waits for its own operation", []State{waits(), {}}, []int{0}},
+		{"a rank waits for a rank that does not exist", []State{waits(7), waits(0)}, nil},
+		{"a message is in transit", []State{waits(1), waits(0).sent(0, 1)}, nil},
+		{"a message has arrived", []State{waits(1).received(1, 1), waits(0).sent(0, 1)}, []int{0, 1}},
+		{"a message of an ended rank is in transit", []State{waits(1), ended.sent(0, 1)}, nil},
+		{"a message of an ended rank has arrived", []State{waits(1).received(1, 1), ended.sent(0, 1)}, []int{0}},
+		{"a rank waits for deadlocked ranks", []State{waits(1), waits(0), waits(0)}, []int{0, 1, 2}},
 		{"idle without a call", []State{{Idle: true}, waits(0)}, nil},
 	}
 	for _, c := range cases {
@@ -58,7 +58,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindNeedsTwoEqualRounds checks that a rank that did anything between the rounds counts as
+// TestFindNeedsTwoEqualRounds checks that a rank that was not idle between the rounds counts as
 // running.
 func TestFindNeedsTwoEqualRounds(t *testing.T) {
 	before := []State{waits(1).sent(1, 3), waits(0)}

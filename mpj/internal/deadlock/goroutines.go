@@ -19,8 +19,8 @@ const (
 	module = "github.com/p2pmpi/p2pmpi/"
 	sleep  = module + "mpj/internal/engine.(*Engine).sleep"
 	borrow = module + "mpj/internal/engine.(*Engine).borrow"
-	// program is the prefix of the function that runs the program of one of several ranks in a
-	// process.
+	// program is the prefix of the function that runs the program of a rank, if a process has
+	// several ranks.
 	program = module + "mpj.runIn.func"
 )
 
@@ -41,7 +41,7 @@ func Idle(dump []byte, root uint64) bool {
 	})
 }
 
-// Current returns the number of the goroutine whose own dump is given.
+// Current returns the number of the goroutine that wrote dump about itself.
 func Current(dump []byte) uint64 {
 	var id uint64
 	if _, err := fmt.Sscanf(string(dump), "goroutine %d ", &id); err != nil {
@@ -70,7 +70,8 @@ func hasAnyPrefix(s string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
-// serves reports whether g works for the library or the runtime, and so makes no calls of its own.
+// serves reports whether g belongs to the library or the runtime, and so makes no calls for the
+// program.
 func (g goroutine) serves() bool {
 	for _, s := range []string{module + "mpj/internal/", module + "mpj/channel", module + "internal/", "os/signal.", "runtime.", "context.(*cancelCtx).propagateCancel"} {
 		if strings.HasPrefix(g.creator, s) {

@@ -25,17 +25,17 @@ func TestIdle(t *testing.T) {
 		want       bool
 	}{
 		{"all in the engine", inEngine, 0, true},
-		{"one runs", inEngine + "goroutine 1 [running]:\nmain.main()\n\t/x/main.go:1\n", 0, false},
+		{"one goroutine runs", inEngine + "goroutine 1 [running]:\nmain.main()\n\t/x/main.go:1\n", 0, false},
 		{"main waits for the others", inEngine + "goroutine 1 [sync.WaitGroup.Wait, 2 minutes]:\nsync.runtime_x()\n\t/x.go:1\n", 0, true},
-		{"one may wait for a timer", inEngine + "goroutine 1 [chan receive]:\nmain.main()\n\t/x/main.go:1\n", 0, false},
-		{"one sleeps", inEngine + "goroutine 1 [sleep]:\ntime.Sleep(0x1)\n\t/x.go:1\n", 0, false},
+		{"a goroutine may wait for a timer", inEngine + "goroutine 1 [chan receive]:\nmain.main()\n\t/x/main.go:1\n", 0, false},
+		{"a goroutine sleeps", inEngine + "goroutine 1 [sleep]:\ntime.Sleep(0x1)\n\t/x.go:1\n", 0, false},
 		{"the library reads", inEngine + "goroutine 9 [IO wait]:\nx.y()\n\t/x.go:1\ncreated by github.com/p2pmpi/p2pmpi/mpj/internal/engine.(*Engine).Accept in goroutine 4\n\t/x.go:2\n", 0, true},
-		{"an example of ours computes", inEngine + "goroutine 9 [runnable]:\nx.y()\n\t/x.go:1\ncreated by github.com/p2pmpi/p2pmpi/examples/heat.run in goroutine 1\n\t/x.go:2\n", 0, false},
+		{"an example program computes", inEngine + "goroutine 9 [runnable]:\nx.y()\n\t/x.go:1\ncreated by github.com/p2pmpi/p2pmpi/examples/heat.run in goroutine 1\n\t/x.go:2\n", 0, false},
 		{"another rank's child", inEngine +
 			"goroutine 8 [chan receive]:\ngithub.com/p2pmpi/p2pmpi/mpj/internal/engine.(*Engine).sleep(...)\n\t/x.go:1\ngithub.com/p2pmpi/p2pmpi/mpj.runIn.func1()\n\t/x.go:1\ncreated by sync.(*WaitGroup).Go in goroutine 1\n\t/x.go:2\n\n" +
 			"goroutine 9 [running]:\nmain.f()\n\t/x.go:1\ncreated by main.g in goroutine 8\n\t/x.go:2\n", 7, true},
-		{"an orphan", inEngine + "goroutine 9 [running]:\nmain.f()\n\t/x.go:1\ncreated by main.g in goroutine 88\n\t/x.go:2\n", 7, false},
-		{"a child of its own", inEngine + "goroutine 9 [running]:\nmain.f()\n\t/x.go:1\ncreated by main.g in goroutine 7\n\t/x.go:2\n", 7, false},
+		{"a goroutine of unknown origin", inEngine + "goroutine 9 [running]:\nmain.f()\n\t/x.go:1\ncreated by main.g in goroutine 88\n\t/x.go:2\n", 7, false},
+		{"a child of the rank", inEngine + "goroutine 9 [running]:\nmain.f()\n\t/x.go:1\ncreated by main.g in goroutine 7\n\t/x.go:2\n", 7, false},
 		{"no dump", "panic: x", 0, false},
 	}
 	for _, c := range cases {
@@ -77,7 +77,8 @@ func TestIdleReadsTheRuntime(t *testing.T) {
 	<-done
 }
 
-// FuzzIdle passes arbitrary dumps, because the program chooses the names of its functions.
+// FuzzIdle checks that arbitrary dumps are harmless, because the program chooses the names of its
+// functions.
 func FuzzIdle(f *testing.F) {
 	f.Add(inEngine, uint64(7))
 	f.Add("goroutine 1 [running]:\n", uint64(0))

@@ -2,9 +2,9 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// keepNotice keeps m, a failure notice, and ends waits in its context with ErrNotice: those of
-// receives posted with AnyTag, and those of announced sends whose payload is not empty and has not
-// been asked for.
+// keepNotice keeps m, a failure notice, and ends waits in its context with ErrNotice. These are the
+// waits of receives that were posted with AnyTag, and of announced sends whose payload is not empty
+// and was not requested.
 func (e *Engine) keepNotice(b *mailbox, m message) {
 	b.notice = true
 	b.add(m)
@@ -37,8 +37,8 @@ func (e *Engine) abandonSend(r *Request) {
 	}
 }
 
-// detach ends an announced send for its caller, before the receiver has asked for its payload. The
-// receiver may still ask, so detach copies the payload.
+// detach ends an announced send for its caller, before the receiver has requested the payload. The
+// receiver may still request the payload, so detach copies it.
 func (e *Engine) detach(r *Request) {
 	o := e.outlet(view.Process{Rank: r.source})
 	for name, other := range o.announced {
@@ -53,8 +53,8 @@ func (e *Engine) detach(r *Request) {
 	}
 }
 
-// Swap is Sendrecv within a collective: the message received should have the tag and fill recv. If
-// it does not, the other message may never be received, and Swap does not wait for that.
+// Swap is Sendrecv within a collective: the received message should have the tag and fill recv. If
+// it does not, the sent message may never be received, so Swap does not wait for its receipt.
 func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.request()
@@ -96,9 +96,9 @@ func (r *Request) fits(tag int32) bool {
 	return r.err == nil && r.status.Tag == tag && r.status.Size == len(r.buf)
 }
 
-// Abandon discards all present and future messages of a context in which this process receives
-// nothing more. It tells senders that wait with a payload that the payload is not needed. The
-// program must post no receives in the context.
+// Abandon discards all present and future messages of a context in which this process receives no
+// further messages. It tells senders that wait to send a payload that the payload is not needed. The
+// program must not post receives in the context.
 func (e *Engine) Abandon(context uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,11 +6,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// maxPaces is the number of frames queued for another replica from which on it gets no answer.
+// maxPaces bounds the frames that may be queued for another replica when this process answers its
+// question.
 const maxPaces = 64
 
-// mayLead reports whether this process may get ahead of its master: it takes part, and another
-// process is master.
+// mayLead reports whether this process may get ahead of its master: it is live, and another process
+// is master.
 func (e *Engine) mayLead() bool {
 	return e.protocol != nil && e.view.Live(e.self) && !e.view.IsMaster(e.self)
 }
@@ -32,7 +33,7 @@ func (e *Engine) nextPoint(context uint32) protection.Point {
 	return e.mailbox(context).nextPoint(context)
 }
 
-// keepPace asks the master how far it is, if this process may be ahead of it.
+// keepPace asks the master for its progress, if this process may be ahead of the master.
 func (e *Engine) keepPace() {
 	if !e.mayLead() {
 		return
@@ -59,7 +60,7 @@ func (e *Engine) arrivedPace(from view.Process, f *frame.Frame) error {
 	switch {
 	case from.Rank != e.self.Rank || !e.view.Live(from):
 	case f.Kind == frame.Pace:
-		if len(e.outlet(from).queue) < maxPaces { // a replica that asks must also read
+		if len(e.outlet(from).queue) < maxPaces { // a replica that does not read gets no answers
 			a := paceAnswer{e.clock(), e.pace.own.appendTo(nil)}
 			e.tellPace(from, frame.PaceReply, f.Seq, a.encode())
 		}
@@ -68,7 +69,7 @@ func (e *Engine) arrivedPace(from view.Process, f *frame.Frame) error {
 		if err != nil {
 			return err
 		}
-		if e.view.IsMaster(from) && e.pace.hear(f.Seq, a, e.clock()) {
+		if e.view.IsMaster(from) && e.pace.receive(f.Seq, a, e.clock()) {
 			e.tellAhead()
 		}
 		if e.mayLead() && e.pace.known != e.pace.own.last.steps {

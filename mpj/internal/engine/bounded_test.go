@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// soon returns a context that ends a test that hangs.
+// soon returns a context that ends a hanging test.
 func soon(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("hangs"))
 	t.Cleanup(cancel)
@@ -42,9 +42,10 @@ func ended(job *localworld.World, p view.Process, e *engine.Engine, err error) e
 }
 
 // TestR3AFloodIsBounded checks the memory bounds of an exchange in which no program receives at
-// first. The replicas of the receiver may then hold the credit of the fastest. Once one replica is
-// ahead of another, the other may hold the credit of each. The sender keeps no more than its
-// receivers lack or have not acknowledged.
+// first. Each replica of the receiver may then hold the messages that the credit of the fastest
+// replica allows. A replica that is behind the fastest may hold the messages that the credit of
+// every replica allows. The sender keeps only messages that its receivers lack or have not
+// acknowledged.
 func TestR3AFloodIsBounded(t *testing.T) {
 	const quickest, each, size, messages = 5_000, 20_000, 300, 200
 	defer engine.SetCredits(quickest, each)()
@@ -67,7 +68,7 @@ func TestR3AFloodIsBounded(t *testing.T) {
 				looked.Add(1)
 				err = errors.Join(err, until(e, func() bool { return looked.Load() == int32(replicas) }))
 				for i := 0; i < messages && err == nil; i++ {
-					if p.Replica == 1 && i < messages/2 { // it is slow
+					if p.Replica == 1 && i < messages/2 { // this replica is slow
 						err = until(e, func() bool { return waits(senders, messages) })
 					}
 					if got := e.Unreceived(); got > each+over {
@@ -96,7 +97,7 @@ func sendMany(e *engine.Engine, messages, size, bound int) error {
 	return nil
 }
 
-// waits reports whether some sender waits, has ended or has sent all messages.
+// waits reports whether a sender waits, has ended or has sent all messages.
 func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
 	for k := range senders {
 		if e := senders[k].Load(); e != nil && (e.Held() > 0 || e.Context().Err() != nil || e.SentTo(context2, 1) == uint64(messages)) {
@@ -106,10 +107,10 @@ func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
 	return false
 }
 
-// exchanges are programs that MPI allows even without any buffering: every send beyond the credit
-// is done when it is received, whatever else waits.
+// exchanges contains programs that MPI allows even without any buffering: every send beyond the
+// credit ends when its message is received, whatever other operations wait.
 var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
-	"what is sent first is received last": func(p view.Process, e *engine.Engine) error {
+	"the first message is received last": func(p view.Process, e *engine.Engine) error {
 		if p.Rank == 1 {
 			return errors.Join(receive(e, 0, 2, 10), receive(e, 0, 1, 1<<20+1), receive(e, 0, 0, 1000))
 		}
@@ -120,7 +121,7 @@ var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 		}
 		return waitAll(e, first, second)
 	},
-	"many are received in the other order": func(p view.Process, e *engine.Engine) error {
+	"many messages are received in reverse order": func(p view.Process, e *engine.Engine) error {
 		const messages = 300
 		var rs []*engine.Request
 		for i := range messages {
@@ -148,7 +149,7 @@ var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 		_, err := e.Sendrecv(context2, other, 0, make([]byte, 1<<20+1), other, 0, buf)
 		return err
 	},
-	"sends without waiting, then receives of any": func(p view.Process, e *engine.Engine) error {
+	"nonblocking sends, then receives from AnySource": func(p view.Process, e *engine.Engine) error {
 		var rs []*engine.Request
 		for i := range 40 {
 			r, err := e.Isend(context2, 1-p.Rank, int32(i), make([]byte, 100), engine.Mode(i%2))
@@ -180,7 +181,7 @@ var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 		}
 		return nil
 	},
-	"what nobody receives": func(p view.Process, e *engine.Engine) error {
+	"messages that are never received": func(p view.Process, e *engine.Engine) error {
 		_, err := e.Isend(context2, 1-p.Rank, 0, make([]byte, 100), engine.Standard)
 		_, err2 := e.Isend(context2, 1-p.Rank, 0, make([]byte, 100), engine.Synchronous)
 		return errors.Join(err, err2)
@@ -248,13 +249,13 @@ func TestProgramsThatNeedBuffersEnd(t *testing.T) {
 }
 
 // TestR2MasterIsLostWhileItsSendWaits checks the loss of a master whose send waits. The send of the
-// next master waits as well, until the message is received.
+// next master then also waits until the message is received.
 func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 	defer engine.SetCredits(1, 1)()
 	for _, mode := range []engine.Mode{engine.Standard, engine.Synchronous} {
 		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2})
 		senders := make([]atomic.Pointer[engine.Engine], 2)
-		var waited [3]atomic.Bool // a receiver that is behind may look after the send is done
+		var waited [3]atomic.Bool // a receiver that is behind may look only after the send is done
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			if p.Rank == 0 {
 				senders[p.Replica].Store(e)
@@ -292,8 +293,8 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 }
 
 // TestSendsWaitForCreditAfterTheLoadFalls checks that sends that have waited for the load to fall
-// still wait for their receives, several at once. With replicas on the same machine, the goroutine
-// that queues a frame also writes it.
+// still wait for their receives, even several sends at once. With replicas on the same machine, the
+// goroutine that queues a frame also writes it.
 func TestSendsWaitForCreditAfterTheLoadFalls(t *testing.T) {
 	defer engine.SetCredits(1, 1_000_000)()
 	defer engine.SetFlowLimit(1000)()

@@ -20,8 +20,8 @@ import (
 )
 
 // A messagePlan is one message of a plan. Its send, its receive and the wait for the send each have
-// a time. Every rank performs its operations in the order of times, and waits only for earlier
-// ones. So the plan ends even without any buffering.
+// a time. Every rank performs its operations in the order of their times, and waits only for earlier
+// operations. So the plan ends even without any buffering.
 type messagePlan struct {
 	source, dest, size     int
 	mode                   engine.Mode
@@ -100,11 +100,11 @@ func follow(e *engine.Engine, rank int, plan []messagePlan, acted func()) error 
 
 var (
 	plans     = flag.Int("plans", 10, "random programs to run")
-	plansSeed = flag.Uint64("plans.seed", 0, "seed of the first; 0: a random one")
+	plansSeed = flag.Uint64("plans.seed", 0, "seed of the first program, or 0 for a random seed")
 )
 
-// TestRandomSafeProgramsEnd runs random programs that need no buffering, with hardly any credit.
-// Meanwhile replicas are lost, others join, masters change and channels break.
+// TestRandomSafeProgramsEnd runs random programs that need no buffering, with a very small credit.
+// Meanwhile replicas are lost, new ones join, masters change and channels break.
 func TestRandomSafeProgramsEnd(t *testing.T) {
 	seed := cmp.Or(*plansSeed, rand.Uint64())
 	t.Logf("seed %d", seed)
@@ -177,7 +177,7 @@ func (f *faults) step() {
 	}
 }
 
-// inject kills a process, makes one join, or makes one master.
+// inject kills a process, adds a replica, or makes a process master.
 func (f *faults) inject() {
 	f.mu.Lock()
 	p, ranks := f.any(), f.job.Ranks()

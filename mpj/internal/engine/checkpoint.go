@@ -10,11 +10,11 @@ import (
 )
 
 // Checkpoint makes a checkpoint of the program. Replicas that join the rank later then need not
-// replay the log between the first checkpoint and this one. If this process is itself such a
-// replica and calls Checkpoint for the first time, it resumes from the last checkpoint of its rank.
-// The program must have no operation in progress. If the checkpoint cannot be made, for example
-// because the disk is full, the log stays as it was and Checkpoint returns nil. A non-nil error is
-// one of Save, Restore or TakeOwn, or the engine's.
+// replay the log between the first checkpoint and this one. If this process is itself such a replica
+// and calls Checkpoint for the first time, it resumes from the last checkpoint of its rank. The
+// program must have no operation in progress. If the checkpoint cannot be made, for example because
+// the disk is full, the log stays as it was and Checkpoint returns nil. A non-nil error comes from
+// Save, Restore, TakeOwn or the engine.
 func (e *Engine) Checkpoint(c Checkpoint) error {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -57,7 +57,7 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 	return e.err
 }
 
-// underWay reports whether the program has a posted receive, a synchronous send or an open
+// underWay reports whether the program has a posted receive, a synchronous send or a pending
 // decision.
 func (e *Engine) underWay() bool {
 	for _, b := range e.mailboxes {
@@ -73,8 +73,8 @@ func (e *Engine) underWay() bool {
 	return len(e.open) > 0
 }
 
-// commit replaces the current part of the log with the state in d and snapshot s. If s has more
-// than logAhead bytes, it leaves the log as it is. e.mu is held.
+// commit replaces the current part of the log with the state in d and snapshot s. If s has more than
+// logAhead bytes, commit leaves the log unchanged. e.mu is held.
 func (e *Engine) commit(d *draft, s protection.Snapshot) {
 	if s.Size() > logAhead {
 		return

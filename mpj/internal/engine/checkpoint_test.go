@@ -7,13 +7,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A still protocol does nothing.
+// A still is a protocol that does nothing.
 type still struct{ protection.Protocol }
 
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
-// TestCheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps its step
-// count and its tallies. So it seems neither behind its master nor to have received less.
+// TestCheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps the step
+// count and the tallies of the checkpoint. Otherwise the process would seem to be behind its master
+// or to have received less.
 func TestCheckpointKeepsCounts(t *testing.T) {
 	still := func() *Engine {
 		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, flows: make([]flow, 2)}
@@ -36,6 +37,6 @@ func TestCheckpointKeepsCounts(t *testing.T) {
 		t.Errorf("sent %v and received %v, want %v and %v", f.sent, f.received, old.flows[1].sent, old.flows[1].received)
 	}
 	if got := string(s.Own[old.ownSize():]); got != "more" {
-		t.Errorf("the program's own state is %q", got)
+		t.Errorf("the program's state is %q", got)
 	}
 }

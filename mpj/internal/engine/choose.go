@@ -1,8 +1,8 @@
 package engine
 
-// Choose returns a number that depends on timing, the same at all replicas: the result of choose at
-// the decider. It takes a point of context, so only one goroutine at a time may call it there.
-// choose must not call the engine.
+// Choose returns the result of choose at the decider, which may depend on timing and is the same at
+// all replicas. Choose takes a point of context, so only one goroutine at a time may call it for
+// that context. choose must not call the engine.
 func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
 	if e.protocol == nil {
 		return choose(), nil

@@ -17,14 +17,14 @@ const (
 	reopenMost  = 500 * time.Millisecond
 )
 
-// openTimeout is how long the engine of a job without replicas tries to open a channel before it
-// fails. Within that time, a process that cannot be reached may leave the view or become reachable
-// again. The silence that the job tolerates comes on top (SetToleratedHang). A new view usually
-// takes less than openTimeout.
+// openTimeout is the time for which the engine of a job without replicas tries to open a channel
+// before it fails. Within that time, an unreachable process may leave the view or become reachable
+// again. SetToleratedHang adds the silence that the job tolerates. A new view usually takes less
+// than openTimeout.
 var openTimeout = 30 * time.Second // a variable for tests
 
-// SetToleratedHang sets the shortest time for which the job tolerates a silent peer. A link may be
-// cut for that long while a channel is being opened.
+// SetToleratedHang sets the time for which the job tolerates a silent peer. A link may be down for
+// that long while a channel is being opened.
 func (e *Engine) SetToleratedHang(silence time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,13 +100,14 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	return true
 }
 
-// engineKind reports whether frames of a kind are the engine's own in a job with replicas.
+// engineKind reports whether the engine itself, and not the protocol, sends frames of a kind in a
+// job with replicas.
 func engineKind(k frame.Kind) bool {
 	return k == frame.Receipt || k == frame.Query || k == frame.Taken || k == frame.Pace || k == frame.PaceReply
 }
 
-// popProtected removes the frames that will be sent again. The engine's own frames stay: they may
-// be the answer to a question that was repeated before this process had the new channel. The
+// popProtected removes the frames that will be sent again. The engine's own frames stay, because
+// they may answer a question that was repeated before this process had the new channel. The
 // exception is the Query of Flush, which must follow the protocol's frames and is repeated after
 // them.
 func (e *Engine) popProtected(o *outlet) {
@@ -122,9 +123,9 @@ func (e *Engine) popProtected(o *outlet) {
 	}
 }
 
-// Reopen closes the channel to a process, if there is one, and opens another. It is for channels
-// that may no longer work, or for which there is a better path. Frames that may not have arrived
-// are sent again. A ring stays open, since it cannot break.
+// Reopen replaces the channel to a process, if one is open. It is for channels that may no longer
+// work, or for which there is a better path. Frames that may not have arrived are sent again. A ring
+// stays open, because it cannot break.
 func (e *Engine) Reopen(to view.Process) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,7 +136,7 @@ func (e *Engine) Reopen(to view.Process) {
 	if o == nil || o.dropped || o.sender == nil || o.ring != nil {
 		return
 	}
-	o.sender.Close() // the writer and the goroutine of o find it broken
+	o.sender.Close() // the writer and the goroutine of o then get an error
 	o.broken = true
 	o.signal()
 }

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// The calls here give up when a context.Context ends. The moment of that depends on timing, so it
-// is part of a decision: with replicas, the decider's context counts.
+// The calls here return early when a context.Context ends. Whether that happens depends on timing,
+// so it is part of a decision: with replicas, the decider's context counts.
 
 // Replicated reports whether this process has a protocol, so that other replicas take part in its
 // decisions.
@@ -28,8 +28,8 @@ func (e *Engine) wakes(ctx context.Context, w *waiter) (stop func() bool) {
 	}
 }
 
-// WaitContext waits until r is done or ctx has ended, and reports which. If done, Wait returns the
-// result; at a replica, Wait may still have to wait for it.
+// WaitContext waits until r is done or ctx has ended, and reports which of them it was. If r is
+// done, Wait returns its result; at a replica, Wait may have to wait for the result.
 func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err error) {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -72,7 +72,8 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 	return statusFrom(values), true, nil
 }
 
-// RandomSeed returns a random number, the same at all replicas, and 0 once the engine has stopped.
+// RandomSeed returns a random number that is the same at all replicas, or 0 once the engine has
+// stopped.
 func (e *Engine) RandomSeed() uint64 {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()

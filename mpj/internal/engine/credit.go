@@ -7,19 +7,19 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// eagerCredit bounds, in bytes with headers, the eager messages that one process may have sent to
-// another that has not matched them.
+// eagerCredit bounds the eager messages that one process may have sent to another and that the other
+// has not matched, in bytes including headers.
 const eagerCredit = 2 << 20
 
-// An acknowledgement is sent after this many frames or bytes, or at the next tick. Raising either
-// saves frames, and keeps more messages at the sender.
+// An acknowledgement is sent after this many frames or bytes, or at the next tick. Higher values
+// save frames, but the sender keeps more messages.
 const (
 	ackFrames = 64
 	ackBytes  = 256 << 10
 )
 
-// consume records that an eager message has been matched, and reports that to its sender from time
-// to time.
+// consume records that an eager message has been matched. Occasionally it reports the matched bytes
+// to the sender.
 func (e *Engine) consume(m message) {
 	if m.Source == e.self.Rank {
 		e.selfBytes -= len(m.Payload)

@@ -12,9 +12,9 @@ import (
 // and of the clock. Its mailbox never contains a message.
 const decisionContext = 0
 
-// A decision is a point that the program has reached and whose outcome it does not know yet.
+// A decision is a point that the program has reached and whose outcome is not known yet.
 type decision struct {
-	request *Request // a wildcard receive; nil for a call that itself waits
+	request *Request // a wildcard receive, or nil for a call that waits for the outcome
 
 	outcome []byte
 	decided bool
@@ -79,7 +79,7 @@ func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uin
 	return values, err
 }
 
-// decode is decodeOutcome for the engine: an error stops the engine.
+// decode calls decodeOutcome, and stops the engine on an error.
 func (e *Engine) decode(outcome []byte) ([]uint64, error) {
 	values, err := decodeOutcome(outcome)
 	if err != nil {
@@ -95,7 +95,7 @@ func (e *Engine) propose(r *Request) {
 	e.apply(e.protocol.Decide(protection.Determinant{Point: r.point, Outcome: outcome}))
 }
 
-// decided applies an outcome that the program may see from now on.
+// decided applies an outcome that the program may now see.
 func (e *Engine) decided(det protection.Determinant) {
 	e.stall.end()
 	d, ok := e.open[det.Point]
@@ -137,8 +137,8 @@ func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) 
 	return int(rank), seq, nil
 }
 
-// stepDown leaves to the new decider the choices that this process has not proposed. The protocol
-// keeps those that it has proposed until they are decided.
+// stepDown withdraws the choices that this process has not proposed, which the new decider then
+// makes. The protocol keeps proposed choices until they are decided.
 func (e *Engine) stepDown() {
 	e.decider = false
 	for _, b := range e.mailboxes {
@@ -160,7 +160,7 @@ func (e *Engine) takeOver() {
 	}
 }
 
-// decideRequests decides the outcome of a call about requests: the indices of some that are done.
+// decideRequests decides the outcome of a call about requests: the indices of completed requests.
 func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (indices []int, err error) {
 	defer func() { yieldUnless(len(indices) > 0) }()
 	w := waiters.Get().(*waiter)
@@ -189,8 +189,9 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 	return indices, nil
 }
 
-// Wtime returns seconds since some moment in the past. A new decider continues from the last time
-// that the old one returned. With replicas, Wtime returns a constant once the engine has stopped.
+// Wtime returns the seconds since an arbitrary time in the past. A new decider continues from the
+// last time that the old decider returned. With replicas, Wtime returns a constant once the engine
+// has stopped.
 func (e *Engine) Wtime() float64 {
 	if e.protocol == nil {
 		return e.clock().Seconds()

@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// FuzzOutcome checks that decoding any outcome, which comes from another process of the rank,
-// neither panics nor yields a rank that does not exist.
+// FuzzOutcome checks that decoding an arbitrary outcome from another process of the rank neither
+// panics nor returns a rank that does not exist.
 func FuzzOutcome(f *testing.F) {
 	f.Add(encodeOutcome(1, 7))
 	f.Add(encodeOutcome())

@@ -11,20 +11,21 @@ import (
 
 // An engine without a protocol (r = 1) moves messages itself, in one of two ways:
 //
-//	eager       Data, with the payload: into the buffer of the receive if there is
-//	            one, else into one of the engine's until there is
+//	eager       Data, with the payload: into the buffer of a posted receive, if any,
+//	            otherwise into a buffer of the engine until one is posted
 //	rendezvous  Announce ->  <- Clear, when a receive has matched  Body ->
-//	            straight from the sender's buffer to the receiver's
+//	            directly from the sender's buffer into the receiver's
 //	            (or the receiver fetches it: see reading.go)
 //
 // Long and synchronous messages use rendezvous. So do messages for which the sender has no credit
-// left, which bounds the memory of the receiver. On a channel that may break, messages of medium
-// length are also sent eagerly, but from the sender's buffer. They are done when acknowledged: a
-// round trip there costs more than on a ring. All frames except Ack are numbered for each pair of
-// processes and kept until acknowledged, unless the channel is a ring, which cannot break. So the
-// sender can repeat them on a new channel, and the receiver can discard duplicates.
+// left; the credit bounds the memory of the receiver. On a channel that may break, messages of
+// medium length are also sent eagerly, but from the sender's buffer. Their sends end when the
+// messages are acknowledged. The reason is that a round trip on such a channel costs more than on a
+// ring. All frames except Ack are numbered for each pair of processes and kept until acknowledged,
+// unless the channel is a ring, which cannot break. So the sender can repeat them on a new channel,
+// and the receiver can discard duplicates.
 
-// unopened is the limits of an outlet whose channel is not open yet.
+// unopened contains the limits of an outlet whose channel is not open yet.
 var unopened = channel.Limits{Copied: 64 << 10}
 
 // eager reports whether a message of size bytes may be sent eagerly now.
@@ -42,7 +43,7 @@ func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 	}
 	if o.ring != nil && len(o.queue) == 0 {
 		if done, err := o.ring.TrySend(f); done || err != nil {
-			return // a receiver that is gone leaves the view
+			return // a failed receiver leaves the view
 		}
 	}
 	f.Payload = append(e.lendOut(len(payload)), payload...)
@@ -71,7 +72,7 @@ func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 	return true
 }
 
-// deliverDirect gives m to the receive that waits for it, or keeps it.
+// deliverDirect gives m to the receive that matches m, or keeps m.
 func (e *Engine) deliverDirect(m message) {
 	b := e.mailbox(m.Context)
 	if r := b.claim(m.Source, m.Tag); r != nil {
@@ -112,8 +113,8 @@ func (e *Engine) give(r *Request, m message) {
 	}
 }
 
-// claim returns where the payload of a frame should go, if that is the buffer of a receive. A match
-// is made when the header arrives.
+// claim returns the buffer of a receive for the payload of a frame, if the message matches a
+// receive. The match is made when the header arrives.
 func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 	link.duplicate = h.Kind != frame.Ack && h.Seq <= link.seq && h.Seq > 0
 	if (h.Kind == frame.Announce || h.Kind == frame.Body && h.Rank == inPlace) && h.Size == addressSize {
@@ -122,7 +123,7 @@ func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 	if link.duplicate || h.Kind != frame.Data && h.Kind != frame.Body || e.err != nil {
 		return nil
 	}
-	if link.claimed != h.Seq { // otherwise the frame is repeated after its channel broke
+	if link.claimed != h.Seq { // otherwise the frame is a repetition after its channel broke
 		link.claimed, link.request = h.Seq, nil
 		if h.Kind == frame.Body {
 			link.request = link.cleared[nameOf(h)]
@@ -137,7 +138,7 @@ func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 	return r.buf[:h.Size:h.Size]
 }
 
-// arrivedDirect processes a frame whose payload is where claim placed it.
+// arrivedDirect processes a frame. If claim returned a buffer, that buffer contains the payload.
 func (e *Engine) arrivedDirect(in *inlet, f *frame.Frame) error {
 	link := in.link
 	switch {

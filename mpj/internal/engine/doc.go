@@ -23,81 +23,80 @@
 // # Goroutines
 //
 // Progress does not depend on the program making calls. A channel with a descriptor has one
-// goroutine that reads it. A second goroutine writes the frames that the program's own goroutine
-// has not written already. A ring in shared memory has no goroutine of its own. A goroutine that
-// waits in a call polls it; when no goroutine waits, the pump does: see poll.go. Readers never
-// write to a channel that may block; they put the frames that they cause into an outlet. Every
-// process therefore always accepts arriving frames, and two processes that send to each other
-// cannot block each other.
+// goroutine that reads it. A second goroutine writes the frames that the program's own goroutine has
+// not written already. A ring in shared memory has no goroutine of its own. A goroutine that waits
+// in a call polls the ring; when no goroutine waits, the pump polls it (poll.go). Readers never
+// write to a channel that may block; they put their answers into an outlet. Every process therefore
+// always accepts arriving frames, and two processes that send to each other cannot block each other.
 //
 // # Nondeterminism
 //
 // With a named source, matching is a function of the program and of each rank's sequence of
 // messages. All replicas make the same matches without communication. A receive or probe from
 // AnySource, Iprobe, the Test family, Waitany, Waitsome and Wtime also depend on timing. Each such
-// call takes a point: the next index of its context, in program order, the same at all replicas.
-// The decider (the rank's master) chooses an outcome and passes it to the protocol. The outcome
-// takes effect at every replica, the decider included, when the protocol returns it as decided. A
-// process without replicas chooses on its own. AnySource uses the context of its communicator.
-// Decisions about requests and the clock may span communicators; they use decisionContext, in which
-// no message is ever sent.
+// call takes a point: the next index of its context, in program order, the same at all replicas. The
+// decider (the rank's master) chooses an outcome and passes it to the protocol. The outcome takes
+// effect at every replica, the decider included, when the protocol returns it as decided. A process
+// without replicas chooses on its own. AnySource uses the context of its communicator. Decisions
+// about requests and the clock may span communicators; they use decisionContext, in which no message
+// is ever sent.
 //
-// Until an AnySource receive is decided, the named receives posted after it cannot take a message
-// that it may get: see mailbox.
+// Until an AnySource receive is decided, receives that are posted later and name a source cannot
+// take a message that the AnySource receive may get: see mailbox.
 //
 // # Memory bounds with replicas
 //
-// A receiver accepts and acknowledges every message that arrives. The protocol's backup table at
-// the sender keeps the messages that some replica still lacks. A send waits while more than
-// flowLimit bytes are queued or kept. That wait always ends: a live process reads, and the peer of
-// a permanently stopped process fails it. Messages that have arrived and that no receive has
-// matched stay in the receiver's memory; flow.go bounds them. A send is done when its destination's
-// replicas have received enough of the earlier messages, or have matched its own message. So per
-// sender, and apart from messages of sends that are not done, a replica keeps at most:
+// A receiver accepts and acknowledges every message that arrives. The protocol's backup table at the
+// sender keeps the messages that a replica still lacks. A send waits while more than flowLimit bytes
+// are queued or kept. That wait always ends: a live process reads, and the peer of a permanently
+// stopped process fails it. Messages that have arrived and that no receive has matched stay in the
+// receiver's memory; flow.go bounds them. A send ends when the replicas of its destination have
+// received enough of the earlier messages, or have matched the message of the send. So per sender,
+// and apart from messages of sends that are not done, a replica keeps at most:
 //
 //	the fastest of its rank    near: 4 MiB of short messages, 16 MiB of long ones, and one message
 //	a slower one               far: 32 MiB of each class, up to 256 MiB in small jobs
 //
-// Of these bytes, as the sender counts them, up to one eighth of near for short messages has
-// already been received and is not yet reported. A sender keeps the messages that the replicas of
-// their destination lack and have not acknowledged, which stays within the same bounds. The program
-// itself chooses how much it keeps pending with Isend. The copies of those messages, at sender and
-// receiver, are as large as its own buffers.
+// Of these bytes, as the sender counts them, up to one eighth of near for short messages has already
+// been received and is not yet reported. A sender keeps the messages that the replicas of their
+// destination have not acknowledged, within the same bounds. The program chooses the amount of data
+// that it keeps pending with Isend. The copies of those messages, at sender and receiver, are as
+// large as the buffers of the program.
 //
-// A slow replica is neither failed nor dropped for its lag. Senders to it wait once it is far
-// behind, and from then on the job runs at its pace. Until then the fastest replica sets the pace,
-// so a replica that should become master can get ahead (pace.go).
+// A replica does not fail because it is slow. Senders to it wait once it is far behind, and from
+// then on the job runs at its pace. Until then the job runs at the pace of the fastest replica, so a
+// replica that should become master can get ahead (pace.go).
 //
 // Replication adds no deadlock. A send transmits its message before it waits, so a waiting send
-// withholds nothing that another process needs. The matching of that message ends the wait as well.
-// All processes therefore advance as far as in a program without replicas whose sends beyond the
-// credit are synchronous. Suppose that all progress has stopped, and consider the least advanced
-// replica of each rank. It waits for one of three things:
+// withholds nothing that another process needs. Matching that message also ends the wait. All
+// processes therefore advance as far as in a program without replicas whose sends beyond the credit
+// are synchronous. Suppose that all progress has stopped, and consider the least advanced replica of
+// each rank. It waits for one of three things:
 //
-//   - A message. The least advanced replica of the source has not sent it. If it had, the
-//     source's master, which is no less advanced, would have sent it too, and it would arrive.
+//   - A message. The least advanced replica of the source has not sent the message. If it had, the
+//     source's master, which is no less advanced, would also have sent the message, and it would arrive.
 //   - An outcome. The master, which is no less advanced, has reached the same call and has no
 //     outcome to choose.
-//   - The end of its send. The least advanced replica of the destination has not matched the
-//     message; if it had, all of them would have.
+//   - The end of a send. The least advanced replica of the destination has not matched the
+//     message; if it had, all replicas of the destination would have.
 //
 // So these replicas wait for each other like the ranks of a program without replicas whose sends
 // beyond the credit are synchronous. Such a program is erroneous. The bound eagerCredit is less
 // than near and, like near, counts only short messages.
 //
-// Faults do not change this. All replicas of the source count messages and receive reports alike,
-// so a new master waits or continues as the old one would have. Counts are totals, and a process
-// sends them again when a channel has broken or a process is new. Queries for matches are repeated
-// then too, and when the view changes. Failed processes do not count. A new replica replays its
+// Faults do not change this. All replicas of the source count messages and receive reports alike, so
+// a new master waits or continues as the old one would have. Counts are totals, and a process sends
+// them again when a channel has broken or a process is new. Queries for matches are repeated in
+// these cases and when the view changes. Failed processes do not count. A new replica replays its
 // rank's message log as fast as its program receives (join.go), and counts once the replay is
-// complete. A process whose program has ended receives nothing more, and reports that it has
+// complete. A process whose program has ended receives no further messages, and reports that it has
 // received everything.
 //
 // # New replicas
 //
-// A view may have more replicas than the one before. The engine accepts their channels as soon as
-// the view contains them: see join.go. A message log (messagelog.go) keeps everything that reaches
-// a process from outside. From this log, the protocol gives a replica that joins the rank later the
-// messages and outcomes with which its program catches up. A checkpoint of the program replaces the
-// middle part of the log (checkpoint.go, draft.go).
+// A view may have more replicas than the previous view. The engine accepts their channels as soon as
+// the view contains them: see join.go. A message log (messagelog.go) keeps all input of a process:
+// the messages of other ranks, and outcomes. From this log, the protocol replays them to a replica
+// that joins the rank later, whose program thereby catches up. A checkpoint of the program replaces
+// the middle part of the log (checkpoint.go, draft.go).
 package engine

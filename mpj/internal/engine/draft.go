@@ -10,22 +10,22 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A draft is a checkpoint in the making: the program's state, in a file. It does not report file
-// errors before finish, since other replicas do not have them.
+// A draft is an incomplete checkpoint: the program's state, in a file. It does not report file
+// errors to the program before finish, because other replicas do not have the same errors.
 type draft struct {
-	file   *os.File // nil once the log owns it or it is closed
+	file   *os.File // nil once the log owns the file or the file is closed
 	to     *bufio.Writer
 	limit  uint64
 	length uint64 // length of the state in bytes
 	err    error
-	state  *os.File // the file for reading, even if the log owns it
+	state  *os.File // the file for reading, even after the log owns it
 }
 
 const draftBuffer = 256 << 10
 
-// draft returns a new draft. It returns nil if this process cannot make a checkpoint now: a replica
-// is reading the log, or this process is behind its rank, or there is no log, or the draft's file
-// cannot be created. The first call ends the prologue.
+// draft returns a new draft. It returns nil if this process cannot make a checkpoint now, because a
+// replica is reading the log, this process is behind its rank, there is no log, or the file cannot
+// be created. The first call ends the prologue.
 func (p *MessageLog) draft(v view.View, behind bool) *draft {
 	p.split()
 	p.mu.Lock()
@@ -74,7 +74,7 @@ func (d *draft) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// finish ends the state, and reports whether all of it is in the file.
+// finish ends the state, and reports whether the file contains the complete state.
 func (d *draft) finish() bool {
 	if d.err == nil {
 		d.err = d.to.Flush()
@@ -99,9 +99,9 @@ func (d *draft) discard() {
 	}
 }
 
-// commit replaces the current part of the log by d and the records of a snapshot. The log then
-// owns the file of d. commit does nothing if a replica has begun to read the log or the log would
-// exceed its limit. It returns the segment to write, if there is one.
+// commit replaces the current part of the log by d and the records of a snapshot. The log then owns
+// the file of d. commit does nothing if a replica has begun to read the log or the log would exceed
+// its limit. It returns the segment to write, or nil.
 func (p *MessageLog) commit(d *draft, records []byte, v view.View) *segment {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// ErrExpelled stops an engine whose own process has left the view. The view no longer accepts that
-// process's results (R5).
+// ErrExpelled is the error of an engine whose process was removed from the view. Other processes no
+// longer accept the results of that process (R5).
 var ErrExpelled = errors.New("this process was removed from the job's view")
 
 // A Config holds the parameters and callbacks of an engine.
@@ -23,23 +23,24 @@ type Config struct {
 	// Protocol protects the process; nil when there are no replicas.
 	Protocol protection.Protocol
 	Opener   channel.Opener
-	// Bell is where this process sleeps while it waits for rings; nil when it has no rings.
+	// Bell is the bell on which this process sleeps while it waits for rings; nil when it has no
+	// rings.
 	Bell Bell
 	// Crowded reports whether the job has more processes on this machine than there are processors.
 	Crowded bool
-	// Clock returns the time since some moment in the past, for Wtime.
+	// Clock returns the time since an arbitrary moment in the past, for Wtime.
 	Clock func() time.Duration
-	// Diverged receives the protocol's reports of messages that replicas have not produced alike,
-	// at most maxDiverged times. It may block.
+	// Diverged is called with the protocol's reports of messages that differ between replicas, at
+	// most maxDiverged times. It may block.
 	Diverged func(protection.Divergence)
 	// Log is the message log of this process, for replicas that join its rank later; nil if no
 	// replica will join. The engine closes it. The engine calls LogDropped with the reason when the
-	// log is dropped, permanently or until the program's next checkpoint. It reports only the first
-	// drop of the second kind. LogDropped may block.
+	// log is dropped, permanently or until the program's next checkpoint. Of the drops that last
+	// until a checkpoint, it reports only the first. LogDropped may block.
 	Log        *MessageLog
 	LogDropped func(why string, permanent bool)
-	// Joined is called, if this process is new in a running rank, once it has caught up with its
-	// rank. It receives the number of replayed messages and their bytes. It may block.
+	// Joined is called, if this process is new in a running rank, once it has caught up with the
+	// rank. Its arguments are the number of replayed messages and their bytes. Joined may block.
 	Joined func(messages, bytes uint64)
 	// Ahead is called occasionally while the process is ahead of its rank's master. It may block.
 	Ahead func()
@@ -58,7 +59,7 @@ type Engine struct {
 	opener     channel.Opener
 	clock      func() time.Duration
 	tell       func(protection.Divergence)
-	log        *MessageLog // nil if none is kept
+	log        *MessageLog // may be nil
 	logDropped func(why string, permanent bool)
 	joined     func(messages, bytes uint64) // nil once called
 	state      *draft                       // received part of the checkpoint that this process resumes from
@@ -73,17 +74,17 @@ type Engine struct {
 	running sync.WaitGroup // readers, writers, the pump, the tick and callbacks
 
 	mu        sync.Mutex
-	err       error // why the engine has stopped; nil while it runs
+	err       error // reason why the engine has stopped; nil while it runs
 	view      view.View
 	protocol  protection.Protocol // nil without replicas: see direct.go
 	decider   bool                // last result of protocol.Decider
 	mailboxes map[uint32]*mailbox
 	last      uint32 // context of lastBox, the mailbox used last
 	lastBox   *mailbox
-	open      map[protection.Point]*decision // points that the program has reached and that are not decided
+	open      map[protection.Point]*decision // undecided points that the program has reached
 	early     map[protection.Point][]byte    // outcomes of points that the program has not reached
 
-	applying   bool // apply is processing the next two
+	applying   bool // apply is processing the next two fields
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
@@ -100,9 +101,9 @@ type Engine struct {
 	shortsMade    int            // number of buffers that room has made
 	queued        int            // bytes in outlets
 	writes        int            // rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled       []*heldSend    // those of held that wait for the load to fall
-	sent          Request        // the request of every send that was done at once
-	flush         *waiter        // waiter of Flush; nil outside it
+	stalled       []*heldSend    // sends in held that wait for the load to fall
+	sent          Request        // the request of every send that ended at once
+	flush         *waiter        // waiter of Flush, or nil
 	unreached     []view.Process // processes that have not answered askReached, during Flush
 	tick          *time.Timer
 	ticking       bool
@@ -111,35 +112,35 @@ type Engine struct {
 	credits     credits
 	flows       []flow                       // by rank
 	logComplete bool                         // this process is not new, or has its rank's complete message log
-	held        map[messageID]*heldSend      // sends that have started and are not done
+	held        map[messageID]*heldSend      // sends that have started but not ended
 	receipts    map[messageID]struct{}       // receipts for synchronous sends that this process has yet to make
-	asked       map[messageID][]view.Process // processes to tell when a message has been matched
+	asked       map[messageID][]view.Process // processes that must get a Receipt when a message has been matched
 	// lent counts the users of a payload that a send has copied, if its memory will be reused. The
 	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
 
-	postponed      []protection.Envelope // Recall requests held back until the program has received more
+	postponed      []protection.Envelope // LogRequest frames held back until the program has received more
 	unmatchedBytes int                   // unmatched bytes at the last tick
 
-	replayed, replayedBytes uint64 // messages of the rank's log replayed to this process
+	replayed, replayedBytes uint64 // messages and bytes of the rank's log that were replayed to this process
 
 	resuming *waiter // waiter of Checkpoint while it waits for an arriving checkpoint
 
 	diverged int // number of calls of tell
-	telling  int // calls of tell that have not returned
+	telling  int // number of calls of tell that have not returned
 
 	// Without a protocol:
 	bodies      int    // payloads that wait for their receive or are being transferred
-	finished    []bool // by rank: it sends nothing more
+	finished    []bool // by rank: whether it sends no more messages
 	anyFinished bool
 	undrained   bool // rings may still hold messages of finished ranks
 
-	ending    bool // Flush has begun: the program receives nothing more
+	ending    bool // Flush has begun, so the program receives no more messages
 	refused   []Unmatched
 	selfSeq   uint64 // number of messages of this process to itself
-	selfBytes int    // bytes of those that have not been matched
+	selfBytes int    // unmatched bytes of these messages
 
-	toleratedHang time.Duration // silence that the job tolerates: see SetToleratedHang
+	toleratedHang time.Duration // silence that the job tolerates (SetToleratedHang)
 
 	pace pace
 
@@ -147,8 +148,8 @@ type Engine struct {
 	time        float64 // last outcome of Wtime
 }
 
-// New returns the engine of a process. The engine stops, and all calls fail, when ctx ends. The
-// caller must call Close in any case.
+// New returns the engine of a process. When ctx ends, the engine stops and all calls fail. The
+// caller must always call Close.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
 		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, log: c.Log, logDropped: c.LogDropped,
@@ -179,7 +180,7 @@ func New(ctx context.Context, c Config) *Engine {
 			e.joined = c.Joined
 		}
 		e.newFlows(!e.logComplete)
-		e.armTick() // the view may already name this process master
+		e.armTick() // the view may already name this process as master
 	}
 	e.mu.Unlock()
 	if c.Bell != nil {
@@ -216,7 +217,7 @@ func (e *Engine) View(v view.View) {
 			e.drop(o)
 		}
 	}
-	for _, in := range e.inlets { // a borrower may have to read another inlet
+	for _, in := range e.inlets { // a borrower may need to read another inlet
 		if in != nil && in.loan != nil && in.loan.borrowed {
 			in.loan.borrower.wake()
 		}
@@ -249,9 +250,9 @@ func (e *Engine) grow(v view.View) {
 	e.outlets, e.inlets = outlets, inlets
 }
 
-// apply carries out an output of the protocol. Deliveries and outcomes may lead to further calls of
-// the protocol. So apply copies them first, and only the outermost call processes them. e.mu is
-// held.
+// apply carries out an output of the protocol. Deliveries and outcomes may cause further calls of
+// the protocol. So apply copies the deliveries and outcomes first, and only the outermost call of
+// apply processes them. e.mu is held.
 func (e *Engine) apply(out protection.Output) {
 	if out.Lost != "" {
 		e.fail(errors.New(out.Lost))
@@ -261,7 +262,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.stepDown()
 	}
 	for _, envelope := range out.Send {
-		if envelope.Frame.Kind == frame.Recall && e.hasEnough() {
+		if envelope.Frame.Kind == frame.LogRequest && e.hasEnough() {
 			e.postponed = append(e.postponed, envelope)
 			continue
 		}
@@ -274,8 +275,8 @@ func (e *Engine) apply(out protection.Output) {
 	for _, d := range out.Diverged {
 		e.tellDiverged(d)
 	}
-	for _, r := range out.Recalls {
-		e.recall(r)
+	for _, r := range out.LogRequests {
+		e.sendLogPiece(r)
 	}
 	if out.UpToDate != (protection.UpToDate{}) && e.upToDate != nil {
 		e.running.Go(func() { e.upToDate(out.UpToDate) }) // until the call returns
@@ -374,7 +375,7 @@ func (e *Engine) complete(r *Request, m message) {
 	r.complete(m)
 }
 
-// Fail stops the engine: every waiting call and every later one returns err. Later calls of Fail
+// Fail stops the engine: every waiting call and every later call returns err. Later calls of Fail
 // have no effect.
 func (e *Engine) Fail(err error) {
 	e.mu.Lock()
@@ -440,13 +441,13 @@ func (e *Engine) Close() {
 	}
 }
 
-// tickInterval is the longest time that acknowledgements may be held back. It is short compared
-// with the time in which a sender fills its share of flowLimit.
+// tickInterval is the longest delay of acknowledgements. It is short compared with the time in which
+// a sender fills its share of flowLimit.
 const tickInterval = 10 * time.Millisecond
 
-// armTick schedules a tick, which tells the protocol that time has passed while it may owe
-// acknowledgements. The engine arms it after each arrival, and again as long as ticks make the
-// protocol send something or something else waits for a tick. e.mu is held.
+// armTick schedules a tick, at which the protocol sends delayed acknowledgements. The engine calls
+// armTick after each arrival, and again while a tick makes the protocol send frames or while other
+// work waits for a tick. e.mu is held.
 func (e *Engine) armTick() {
 	if e.ticking || e.err != nil {
 		return

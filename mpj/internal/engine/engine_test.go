@@ -50,7 +50,7 @@ func (b *breakingSender) Send(frames ...frame.Frame) error {
 	return errors.New("broken by the test")
 }
 
-// A lossy sender accepts a last frame, loses it, and breaks.
+// A lossy is a sender that accepts a last frame, loses it, and breaks.
 type lossy struct {
 	channel.Sender
 	left   int
@@ -73,8 +73,8 @@ func (l *lossy) Send(frames ...frame.Frame) error {
 	}
 }
 
-// TestR2IdleChannelMayBreak checks that a lost frame is sent again even if its sender has nothing
-// more to send.
+// TestR2IdleChannelMayBreak checks that a lost frame is sent again even if its sender has no further
+// frames to send.
 func TestR2IdleChannelMayBreak(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{
 		Ranks: 2, Replicas: 2,
@@ -160,7 +160,7 @@ func TestRings(t *testing.T) {
 }
 
 // talkToNeighbours sends short and long messages to the next rank. It receives from the previous
-// rank, alternately by name and from AnySource.
+// rank, alternately by rank and with AnySource.
 func talkToNeighbours(p view.Process, e *engine.Engine) error {
 	for i := range 60 {
 		out := make([]byte, 1+i%3*100_000)
@@ -189,8 +189,8 @@ func talkToNeighbours(p view.Process, e *engine.Engine) error {
 }
 
 // TestUnreachableProcessWithoutReplicasIsAnError checks that, without replicas, an unreachable
-// process that stays in the view causes an error after a while. The error must not come before the
-// silence that the job tolerates has passed.
+// process that stays in the view eventually causes an error, but not within the silence that the job
+// tolerates.
 func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 	const openTimeout = 50 * time.Millisecond
 	defer engine.SetOpenTimeout(openTimeout)()
@@ -210,16 +210,16 @@ func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 	}
 }
 
-// TestFloodsPassEachOther checks that a sender far ahead of its receiver's channel waits, and that
+// TestFloodsPassEachOther checks that a sender waits when it is far ahead of its channel, and that
 // two processes that flood each other do not block each other.
 func TestFloodsPassEachOther(t *testing.T) {
 	defer engine.SetFlowLimit(1 << 20)()
 	for _, replicas := range []int{1, 2} {
 		job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: replicas == 2, Rings: replicas == 1})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
-			messages, size := 50, 64<<10 // more than the limit together, each less, and within the credit
+			messages, size := 50, 64<<10 // together above the limit; each below the limit and within the credit
 			if replicas == 1 {
-				messages = 15 // the most that is sent eagerly
+				messages = 15 // the largest number that is sent eagerly
 			}
 			buf := make([]byte, size)
 			for range messages {
@@ -248,7 +248,7 @@ func TestFloodsPassEachOther(t *testing.T) {
 type noOpener struct{}
 
 func (noOpener) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
-	return nil, fmt.Errorf("no way to %v", to)
+	return nil, fmt.Errorf("no path to %v", to)
 }
 
 func newEngine(t *testing.T, self view.Process, v view.View) *engine.Engine {

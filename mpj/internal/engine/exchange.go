@@ -6,23 +6,23 @@ import "cmp"
 type Part struct {
 	Rank  int
 	Bytes []byte
-	// For a receive, once Exchange has returned: the status of the message, or the reason of a
-	// failure.
+	// The result of a receive, once Exchange has returned: the status of the message, or the reason
+	// of a failure.
 	Status Status
 	Err    error
 
 	request *Request
 }
 
-// Exchange sends one message to each rank of out and receives one from each of in, all at the same
-// time. It starts all of them before it waits for any. So ranks that share a processor hand it on
-// once, and not once for each message. The messages sent have the given tag; those received may
-// have any. If a received message lacks that tag or does not fill its buffer, Exchange does not
-// wait for sends that may never be received. The error is that of a send or of the engine.
+// Exchange sends one message to each rank of out and receives one message from each rank of in, all
+// at the same time. It starts all of them before it waits for any. So ranks that share a processor
+// switch once, and not once per message. The sent messages have the given tag; received messages may
+// have any tag. If a received message lacks that tag or does not fill its buffer, Exchange does not
+// wait for sends that may never be received. The error comes from a send or from the engine.
 func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for i := range out { // before anything is posted or sent
+	for i := range out { // check all before posting or sending any
 		if err := e.sendable(out[i].Rank, out[i].Bytes); err != nil {
 			return err
 		}

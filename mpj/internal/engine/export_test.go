@@ -30,8 +30,8 @@ func SetReplayLimit(bytes int) (restore func()) {
 	return func() { replayLimit = before }
 }
 
-// SetCredits changes the bytes that the fastest replica, and each replica, may lack, for jobs that
-// start before restore is called.
+// SetCredits changes, for jobs that start before restore is called, the bytes that the fastest
+// replica may lack and those that each replica may lack.
 func SetCredits(quickest, each int) (restore func()) {
 	n, s, l := near, farShare, farLeast
 	near, farShare, farLeast = [classes]int{quickest, quickest}, 0, each

@@ -9,20 +9,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// When a receiver asks for a payload while the sender's program computes, the pump would put the
-// payload into the ring. The pump would take the processor from the program for the time of the
-// copy. So the pump sends the address of the payload, and the receiver fetches it, piece by piece,
+// When a receiver requests a payload while the sender's program computes, the pump would have to put
+// the payload into the ring. For the time of the copy, the program would not have the processor. So
+// the pump sends the address of the payload, and the receiver fetches the payload piece by piece
 // while it makes progress:
 //
 //	Announce ->  <- Clear, needed  Body, in place ->  <- Clear, not needed
 //
-// A receiver that cannot read that memory asks once more. This sender never sends it such a Body
-// again.
+// A receiver that cannot read that memory requests the payload again. The sender then never sends it
+// such a Body again.
 
-// fetchPiece is the number of bytes read at once, with the engine's mutex held: some 60 µs.
+// fetchPiece is the number of bytes read at once, with the engine's mutex held for about 60 µs.
 const fetchPiece = channel.ReadMost / 4
 
-// inPlace, in the rank field of a Body, states that its payload is the address of the message's payload.
+// inPlace is the rank field of a Body whose payload is the address of the message's payload.
 const inPlace = 1
 
 // A fetch is a payload that is being read from the memory of its sender.
@@ -34,14 +34,14 @@ type fetch struct {
 	got     int // bytes read so far
 }
 
-// offers reports whether the receiver at o should fetch the payload of r: it can read the payload,
-// and otherwise only the pump would send it.
+// offers reports whether the receiver at o should fetch the payload of r, because it can read the
+// payload and only the pump could send it.
 func (e *Engine) offers(o *outlet, r *Request) bool {
 	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && e.poller.pumping && !e.poller.spinning && len(e.sleepers) == 0
 }
 
-// offer tells the receiver at o where the payload of r is, and keeps r until the payload has been
-// read.
+// offer sends the address of the payload of r to the receiver at o, and keeps r until the payload
+// has been read.
 func (e *Engine) offer(o *outlet, r *Request, name uint64) {
 	binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
 	f := e.numbered(o, frame.Body)
@@ -75,7 +75,7 @@ func (e *Engine) fetchOne() {
 	switch err := f.in.memory.ReadMemory(f.address+uint64(f.got), piece); {
 	case errors.Is(err, channel.ErrUnreadable):
 		f.in.link.cleared[f.name] = r
-		e.answer(f.in.from, f.name, unreadable) // useless if its sender has ended: a view will follow
+		e.answer(f.in.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
 	case err != nil:
 		e.fail(protocolError(f.in.from, err))
 		return

@@ -33,7 +33,7 @@ func (c carrier) TrySend(f frame.Frame) (bool, error) {
 
 func (c carrier) Address(payload []byte) uint64 { return c.ShmSender.Address(payload) + c.lie }
 
-// sendUnattended makes rank 0 start to send a message of size bytes to rank 1, and call nothing
+// sendUnattended makes rank 0 start to send a message of size bytes to rank 1, and then make no call
 // until the message has arrived. It returns the number of bytes that passed through a ring.
 func sendUnattended(size int, reading channel.Reading, lie uint64, receive func(*engine.Engine, []byte) error) (int64, error) {
 	var carried atomic.Int64
@@ -56,7 +56,7 @@ func sendUnattended(size int, reading channel.Reading, lie uint64, receive func(
 				return err
 			}
 			if !bytes.Equal(got, want) {
-				return errors.New("it is not what was sent")
+				return errors.New("the received payload differs from the sent one")
 			}
 			return nil
 		}

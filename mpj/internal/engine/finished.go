@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
-// A rank that has finalized sends nothing more. Its Flush has waited until its messages were here
-// or in a ring. So a receive from it that has found no message would wait forever; it fails when
-// the program waits for it. Other such receives stay posted, since the program may cancel them. All
-// replicas of a rank fail in the same receives, since all have the same messages.
+// A rank that has finalized sends no more messages. Its Flush has waited until its messages were at
+// this process or in a ring. So a receive from that rank without a matching message would wait
+// forever. Such a receive fails when the program waits for it; until then it stays posted, because
+// the program may cancel it. All replicas of a rank fail in the same receives, because they have the
+// same messages.
 
 // recordFinished records the ranks that have finalized in the view. e.mu is held.
 func (e *Engine) recordFinished() {
@@ -24,7 +25,7 @@ func (e *Engine) recordFinished() {
 		return
 	}
 	e.undrained = true
-	if e.poller.spinning { // it polls the rings without e.mu, and drains them when it ends
+	if e.poller.spinning { // a spinning goroutine polls the rings without e.mu, and drains them when it ends
 		e.poller.awaited.wake()
 		return
 	}
@@ -42,7 +43,7 @@ func (e *Engine) drainFinished() {
 	}
 }
 
-// hasFinished reports whether some replica of a rank has finished and none is live.
+// hasFinished reports whether a replica of rank has finished and none is live.
 func hasFinished(v view.View, rank int) bool {
 	finished := false
 	for k := range v.R {
@@ -56,13 +57,13 @@ func hasFinished(v view.View, rank int) bool {
 	return finished
 }
 
-// over reports whether source sends nothing more. A joining process still gets messages of finished
-// ranks from other processes.
+// over reports whether source sends no more messages. A joining process still gets messages of
+// finished ranks from other processes.
 func (e *Engine) over(source int) bool {
 	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.logComplete)
 }
 
-// unmatchable reports whether the message for receive r will never come.
+// unmatchable reports whether no message will ever match receive r.
 func (e *Engine) unmatchable(r *Request) bool {
 	if !r.posted || r.wildcard || r.exact || !e.over(r.source) {
 		return false
@@ -77,18 +78,18 @@ func (e *Engine) allUnmatchable(rs []*Request) bool {
 	return e.anyFinished && !slices.ContainsFunc(rs, func(r *Request) bool { return !e.unmatchable(r) })
 }
 
-// failUnmatchable fails receive r, for which the program waits, if r is unmatchable. It reports
-// whether it did.
+// failUnmatchable makes receive r, for which the program waits, fail if r is unmatchable. It reports
+// whether r failed.
 func (e *Engine) failUnmatchable(r *Request) (failed bool) {
 	if failed = e.unmatchable(r); failed {
 		e.mailbox(r.context).remove(r)
-		r.err = &words.FinalizedError{Rank: r.source}
+		r.err = &engineapi.FinalizedError{Rank: r.source}
 		r.done = true
 	}
 	return failed
 }
 
-// wakePosts wakes the waiters of posted receives, so that they check their condition again.
+// wakePosts wakes the waiters of posted receives, so that they check their conditions again.
 func (b *mailbox) wakePosts() {
 	for _, r := range b.posts {
 		r.waiter.wake()

@@ -7,25 +7,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A replica keeps in memory the messages that its program has been sent and has not received. A
-// flow bounds them. For the messages from one rank to another, each process of the first rank knows
-// how many bytes it has sent. Each process of the second rank reports to all of them, from time to
-// time, how many bytes its program has received:
+// A replica keeps in memory the messages to its program that the program has not received. A flow
+// bounds these messages. For the messages from one rank to another, each process of the first rank
+// counts the bytes that it has sent. Each process of the second rank occasionally reports to all of
+// them the number of bytes that its program has received:
 //
 //	0.0, 0.1: sent 5.0 MB          1.0: received 4.5 MB
 //	    |  <-- Taken 4.5 MB --------|
 //	    |  <-- Taken 1.0 MB ------------ 1.1: received 1.0 MB, slow
 //
-// A replica of the destination lacks the messages that were sent before a given one and that it has
-// not reported as received. The send is done once some replica lacks less than near and each lacks
-// less than far. So the fastest replica sets the pace, and senders wait for a slow one before it is
-// far behind. A replica that has matched the very message counts as lacking nothing. So, whatever
-// else waits, a send is done when all replicas have matched it, as a synchronous send would be.
+// For a given send, a replica of the destination lacks the messages that were sent earlier and that
+// it has not reported as received. The send ends once one replica lacks less than near and each
+// replica lacks less than far. So the fastest replica sets the pace, and senders wait for a slow
+// replica before it is far behind. A replica that has matched the message of the send counts as
+// lacking nothing. So a send always ends when all replicas have matched its message, as a
+// synchronous send would.
 //
-// Short and long messages are counted separately. Without replicas too, a long message that waits
-// for its receive does not keep short ones from being buffered. The counts of one process only
-// grow. The counts of a rank's replicas agree when the replicas have done the same, except for
-// messages that goroutines of a program send concurrently.
+// Short and long messages are counted separately, so that a long message that waits for its receive
+// does not keep short messages from being buffered; the same holds without replicas. The counts of
+// one process only grow. Replicas of a rank that have made the same calls have the same counts,
+// except for messages that goroutines of a program send concurrently.
 
 // The classes of messages.
 const (
@@ -34,12 +35,12 @@ const (
 	classes
 )
 
-// shortMost is the longest short message, in bytes: the longest that is sent eagerly when there are
-// no replicas.
+// shortMost is the length in bytes of the longest short message. Longer messages are not sent
+// eagerly without replicas.
 const shortMost = 1 << 20
 
 // messageCost is the number of bytes that a message counts in addition to its payload. It is the
-// same as without replicas, so that no fewer short messages are buffered.
+// same as without replicas, so that replicas buffer at least as many short messages.
 const messageCost = frame.HeaderSize
 
 // A tally counts the bytes of messages, by class, each with messageCost.
@@ -56,27 +57,26 @@ func (t *tally) add(size int) { t[classOf(size)] += uint64(size) + messageCost }
 
 func (t *tally) sum() uint64 { return t[short] + t[long] }
 
-// A flow is the state that one process keeps of the messages between it and another rank. It is a
-// pure value.
+// A flow is the state of the messages between one process and another rank. It is a pure value.
 type flow struct {
 	sent     tally
-	taken    []tally // by replica of the rank: the part of sent that it has received
-	known    []bool  // by replica: it has reported, so taken counts
+	taken    []tally // by replica of the rank: the part of sent that the replica has received
+	known    []bool  // by replica: whether it has reported, so that taken counts
 	received tally   // messages of the rank that this process's program has received
 	reported tally   // the part of received that has been reported to the rank
 }
 
 // credits are the numbers of bytes that replicas may lack when a send is done.
 type credits struct {
-	near [classes]int // limit for the fastest replica; far is that for each
+	near [classes]int // limit for the fastest replica; far is the limit for each
 	far  int
-	step int // most bytes that are received and not reported
+	step int // maximum of received bytes that are not reported
 }
 
-// The credits of all jobs. The credit near, less a step, is more than eagerCredit for short
-// messages. So a program that ends without replicas because its messages are buffered ends with
-// replicas too. For long messages, near lets a sender copy one message while others are being
-// transferred. A slow replica may be behind by farShare over all senders, or by farLeast for each.
+// The credits of all jobs. For short messages, near minus one step is more than eagerCredit. So a
+// program that ends without replicas because its messages are buffered also ends with replicas. For
+// long messages, near lets a sender copy one message while others are being transferred. A slow
+// replica may be behind by farShare over all senders, or by farLeast for each sender.
 var (
 	near     = [classes]int{short: 4 << 20, long: 16 << 20}
 	farShare = 256 << 20
@@ -88,16 +88,16 @@ func creditsFor(n int) credits {
 	return credits{near: near, far: max(farLeast, farShare/max(1, n-1)), step: near[short] / 8}
 }
 
-// A heldSend is a send whose message has been handed to the protocol and that is not done.
+// A heldSend is a send that has passed its message to the protocol but has not ended.
 type heldSend struct {
 	request *Request
 	name    messageID
 	class   int
-	before  uint64 // bytes of the class sent to the rank before it
+	before  uint64 // bytes of the class sent to the rank before this send
 	full    bool   // waits for the load to fall below flowLimit
-	sync    bool   // synchronous: also waits for a match
-	matched bool   // matched by some replica
-	by      []bool // by replica: it has matched the message
+	sync    bool   // synchronous, so it also waits for a match
+	matched bool   // a replica has matched the message
+	by      []bool // by replica: whether it has matched the message
 	over    bool
 }
 
@@ -107,7 +107,7 @@ func (f *flow) next(name messageID, size int) heldSend {
 	return heldSend{name: name, class: class, before: f.sent[class]}
 }
 
-// done reports whether the live replicas of h's destination lack so little that h is done. A
+// done reports whether h ends, because the live replicas of its destination lack few enough bytes. A
 // replica that has not reported yet does not count.
 func (f *flow) done(h *heldSend, c *credits, live func(replica int) bool) bool {
 	quick, none := h.matched, true
@@ -137,8 +137,8 @@ func (h *heldSend) report(replica int) {
 	h.by[replica] = true
 }
 
-// grow makes room for a number of replicas. New ones replay their rank's message log first, and do
-// not count before their first report.
+// grow makes room for a number of replicas. New replicas replay their rank's message log first, and
+// do not count before their first report.
 func (f *flow) grow(replicas int) {
 	for len(f.taken) < replicas {
 		f.taken, f.known = append(f.taken, tally{}), append(f.known, false)
@@ -156,7 +156,7 @@ func (f *flow) record(replica int, t tally) {
 // due reports whether a report of received bytes is due to the rank.
 func (f *flow) due(c *credits) bool { return f.received.sum()-f.reported.sum() >= uint64(c.step) }
 
-// tallySize is the length of a tally on the wire, in bytes.
+// tallySize is the length of an encoded tally, in bytes.
 const tallySize = 8 * classes
 
 var errTally = errors.New("malformed report of received bytes")
@@ -189,8 +189,8 @@ func readTally(b []byte) (t tally) {
 	return t
 }
 
-// takenFrame returns the frame that reports to a process of another rank how many bytes this one
-// has received from it.
+// takenFrame returns the frame that reports t, the bytes that this process has received from another
+// rank, to a process of that rank.
 func takenFrame(rank int, t tally) frame.Frame {
 	return frame.Frame{
 		Header:  frame.Header{Kind: frame.Taken, Rank: uint32(rank), Size: tallySize},

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestSendIsDoneWhenItsReceiversLackLittle checks when a send is done. That is when the fastest
-// replica is known to lack less than near and none to lack far, or when the replicas that lack more
-// have matched it.
+// TestSendIsDoneWhenItsReceiversLackLittle checks the conditions for the end of a send: the fastest
+// replica is known to lack less than near and no replica is known to lack far, or the replicas that
+// lack more have matched the message.
 func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 	c := credits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
 	all := []bool{true, true, true}
@@ -21,26 +21,26 @@ func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 		matched []int
 		want    bool
 	}{
-		"nothing was sent":                           {known: all, live: all, want: true},
-		"all lack less than near":                    {before: 999, known: all, live: all, want: true},
-		"all lack near":                              {before: 1000, known: all, live: all},
-		"long messages have more":                    {before: 3999, long: true, known: all, live: all, want: true},
-		"the quickest lacks less":                    {before: 5000, taken: [3]uint64{4001}, known: all, live: all, want: true},
-		"the quickest has failed":                    {before: 5000, taken: [3]uint64{4001}, known: all, live: []bool{false, true, true}},
-		"one has matched it":                         {before: 5000, known: all, live: all, matched: []int{1}, want: true},
-		"one has matched it and failed":              {before: 5000, known: all, live: []bool{true, false, true}, matched: []int{1}, want: true},
-		"a slow one lacks far":                       {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all},
-		"a slow one that has failed lacks far":       {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: []bool{true, true, false}, want: true},
-		"a new one lacks far":                        {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: []bool{true, true, false}, live: all, want: true},
-		"one that lacks far has matched it":          {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all, matched: []int{2}, want: true},
-		"not all that lack far have matched it":      {before: 10_000, known: all, live: all, matched: []int{0, 1}},
-		"all that lack far have matched it":          {before: 10_000, known: all, live: all, matched: []int{0, 1, 2}, want: true},
-		"this sender is behind what was received":    {before: 10, taken: [3]uint64{5000, 5000, 5000}, known: all, live: all, want: true},
-		"no known replica is live":                   {before: 10_000, known: []bool{false, false, false}, live: all, want: true},
-		"synchronous and not matched":                {sync: true, known: all, live: all},
-		"synchronous and matched":                    {sync: true, known: all, live: all, matched: []int{1}, want: true},
-		"synchronous, not matched, no replica known": {sync: true, known: []bool{false, false, false}, live: all},
-		"synchronous and matched, a slow one lacks far": {
+		"nothing was sent":                                        {known: all, live: all, want: true},
+		"all lack less than near":                                 {before: 999, known: all, live: all, want: true},
+		"all lack near":                                           {before: 1000, known: all, live: all},
+		"long messages have more credit":                          {before: 3999, long: true, known: all, live: all, want: true},
+		"the fastest lacks less than near":                        {before: 5000, taken: [3]uint64{4001}, known: all, live: all, want: true},
+		"the fastest has failed":                                  {before: 5000, taken: [3]uint64{4001}, known: all, live: []bool{false, true, true}},
+		"one has matched the message":                             {before: 5000, known: all, live: all, matched: []int{1}, want: true},
+		"one has matched the message and failed":                  {before: 5000, known: all, live: []bool{true, false, true}, matched: []int{1}, want: true},
+		"a slow replica lacks far":                                {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all},
+		"a slow replica that has failed lacks far":                {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: []bool{true, true, false}, want: true},
+		"a new replica lacks far":                                 {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: []bool{true, true, false}, live: all, want: true},
+		"a replica that lacks far has matched the message":        {before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all, matched: []int{2}, want: true},
+		"not all replicas that lack far have matched the message": {before: 10_000, known: all, live: all, matched: []int{0, 1}},
+		"all replicas that lack far have matched the message":     {before: 10_000, known: all, live: all, matched: []int{0, 1, 2}, want: true},
+		"the sender is behind the received bytes":                 {before: 10, taken: [3]uint64{5000, 5000, 5000}, known: all, live: all, want: true},
+		"no known replica is live":                                {before: 10_000, known: []bool{false, false, false}, live: all, want: true},
+		"synchronous and not matched":                             {sync: true, known: all, live: all},
+		"synchronous and matched":                                 {sync: true, known: all, live: all, matched: []int{1}, want: true},
+		"synchronous, not matched, no replica has reported":       {sync: true, known: []bool{false, false, false}, live: all},
+		"synchronous and matched, a slow replica lacks far": {
 			sync: true, before: 10_000, taken: [3]uint64{10_000, 10_000}, known: all, live: all, matched: []int{0},
 		},
 	}
@@ -74,7 +74,7 @@ func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
 		t.Errorf("%d bytes are buffered, want %d", got, eagerCredit)
 	}
 	if c.far < c.near[short] || c.far < c.near[long] {
-		t.Errorf("slow replicas may lack %d bytes, quick ones %v", c.far, c.near)
+		t.Errorf("slow replicas may lack %d bytes, the fastest %v", c.far, c.near)
 	}
 }
 

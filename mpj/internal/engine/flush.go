@@ -10,8 +10,9 @@ import (
 )
 
 // Flush waits until every message of this process has reached its destination. The program receives
-// nothing more from now on. Flush refuses the messages announced to this process, which ends their
-// sends. So two processes with messages that neither receives do not wait for each other.
+// no more messages from now on. Flush refuses the messages announced to this process, which ends
+// their sends. So two processes do not wait for each other to receive messages that neither of them
+// receives.
 func (e *Engine) Flush() error {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
@@ -21,8 +22,8 @@ func (e *Engine) Flush() error {
 	defer func() { e.flush = nil }()
 	if e.protocol != nil {
 		e.endFlows()
-		// Acknowledge the last messages, although no process waits for that: the replicas of their
-		// source compare acknowledgements.
+		// Acknowledge the last messages, although no process waits for the acknowledgements: the
+		// replicas of the source compare them.
 		e.apply(e.protocol.Tick())
 		e.askReached()
 		return e.awaitLast(w)
@@ -43,14 +44,14 @@ func (e *Engine) Flush() error {
 // message 0, which every process treats as matched. Frames arrive in order, so the Receipt shows
 // that all earlier frames have arrived.
 
-// answerTimeout, plus the silence that the job tolerates, is how long Flush waits for the last
-// answers. A process that has not answered by then and is still live in the view has probably
-// ended, and its peer conceals that. Such a peer must not hold up the job (V4).
+// answerTimeout, plus the silence that the job tolerates, bounds the wait of Flush for the last
+// answers. A process that has not answered by then and is still live in the view has probably ended,
+// and its peer conceals the end. Such a peer must not hold up the job (V4).
 var answerTimeout = 10 * time.Second // a variable for tests
 
-// awaitLast waits until everything that this process has sent has arrived, including its last
-// acknowledgements. The wait for its messages has no limit. The acknowledgements, which only serve
-// to find divergences, are given up after answerTimeout. e.mu is held, but not while it waits.
+// awaitLast waits until all messages and acknowledgements of this process have arrived. The wait for
+// messages has no limit. The wait for acknowledgements, which only serve to find divergences, ends
+// after answerTimeout. e.mu is held, but not while it waits.
 func (e *Engine) awaitLast(w *waiter) error {
 	acknowledged := func() bool { return e.err == nil && e.telling == 0 && e.protocol.Retained() == 0 }
 	if err := e.await(w, acknowledged); err != nil {
@@ -67,7 +68,7 @@ func (e *Engine) awaitLast(w *waiter) error {
 	return e.await(w, func() bool { return acknowledged() && (late || e.queued == 0 && e.reachedAll()) })
 }
 
-// askReached asks all processes of other ranks to which this one has sent anything. e.mu is held.
+// askReached asks all processes of other ranks to which this process has sent frames. e.mu is held.
 func (e *Engine) askReached() {
 	e.unreached = e.unreached[:0]
 	for _, o := range e.outlets {
@@ -82,8 +83,8 @@ func (e *Engine) reachedQuery(to view.Process) protection.Envelope {
 	return protection.Envelope{To: to, Frame: frame.Frame{Header: frame.Header{Kind: frame.Query, Rank: uint32(e.self.Rank)}}}
 }
 
-// askReachedAgain repeats the question after a channel to or from a process has been reopened: the
-// question or the answer may be lost. e.mu is held.
+// askReachedAgain repeats the question after a channel to or from a process has been reopened,
+// because the question or the answer may have been lost. e.mu is held.
 func (e *Engine) askReachedAgain(to view.Process) {
 	if slices.Contains(e.unreached, to) {
 		e.enqueue(e.reachedQuery(to))

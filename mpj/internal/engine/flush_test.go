@@ -33,7 +33,7 @@ func unprotected(t *testing.T, program func(job *localworld.World, p view.Proces
 	}
 }
 
-// TestFlushWaitsForLateReceives checks that Flush waits for a message whose receive comes late,
+// TestFlushWaitsForLateReceives checks that Flush waits for a message whose receive is posted late,
 // although the program does not wait for the send.
 func TestFlushWaitsForLateReceives(t *testing.T) {
 	for range 3 {
@@ -58,8 +58,8 @@ func TestFlushWaitsForLateReceives(t *testing.T) {
 	}
 }
 
-// TestFlushRefusesUnreceivedMessages checks that messages that neither of two processes receives
-// block neither of them, and that each process reports its unmatched messages.
+// TestFlushRefusesUnreceivedMessages checks that two processes end although each has a message that
+// it does not receive, and that each process reports its unmatched message.
 func TestFlushRefusesUnreceivedMessages(t *testing.T) {
 	unprotected(t, func(job *localworld.World, p view.Process, e *engine.Engine, size int) error {
 		defer job.Finish(p)
@@ -69,7 +69,7 @@ func TestFlushRefusesUnreceivedMessages(t *testing.T) {
 				return err
 			}
 		}
-		if _, err := e.Sendrecv(context2, other, 6, nil, other, 6, nil); err != nil { // then the other's messages have arrived
+		if _, err := e.Sendrecv(context2, other, 6, nil, other, 6, nil); err != nil { // so the messages of the other process have arrived
 			return err
 		}
 		if err := e.Flush(); err != nil {
@@ -83,8 +83,8 @@ func TestFlushRefusesUnreceivedMessages(t *testing.T) {
 	})
 }
 
-// TestSendsToAFinishedRankEnd checks that messages to a finished process are dropped at once,
-// whether or not there was a channel to it.
+// TestSendsToAFinishedRankEnd checks that messages to a finished process are dropped at once, with
+// or without an earlier channel to that process.
 func TestSendsToAFinishedRankEnd(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		finished := make(chan struct{}, 1)
@@ -113,8 +113,8 @@ func TestSendsToAFinishedRankEnd(t *testing.T) {
 	}
 }
 
-// TestV4FlushDoesNotWaitForAnUnreportedEnd ends a process whose peer does not report the end,
-// so that the process stays live in the view. The process no longer answers.
+// TestV4FlushDoesNotWaitForAnUnreportedEnd ends a process without a change of the view, as if its
+// peer did not report the end. The process no longer answers.
 func TestV4FlushDoesNotWaitForAnUnreportedEnd(t *testing.T) {
 	defer engine.SetAnswerTimeout(50 * time.Millisecond)()
 	for name, config := range configs(2) {

@@ -1,7 +1,7 @@
 package engine
 
-// Forget drops the state of a context in which the program sends and receives nothing more. It
-// keeps the state of abandoned contexts and of those with unmatched messages or posted calls.
+// Forget drops the state of a context in which the program sends and receives no more messages. It
+// keeps the state of an abandoned context, and of a context with unmatched messages or posted calls.
 func (e *Engine) Forget(context uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

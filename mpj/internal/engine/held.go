@@ -4,7 +4,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // newFlows returns the flows of an engine with a protocol. If this process joins a running job, no
@@ -19,12 +19,12 @@ func (e *Engine) newFlows(joining bool) {
 			f.known[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
 		}
 	}
-	e.flows[e.self.Rank].known[e.self.Replica] = true // this process needs no report of its own
+	e.flows[e.self.Rank].known[e.self.Replica] = true // this process does not report to itself
 }
 
-// hasRoom reports whether the replicas of the destination of h lack so little that h is done.
+// hasRoom reports whether the replicas of the destination of h lack few enough bytes for h to end.
 func (e *Engine) hasRoom(h *heldSend) bool {
-	if !h.sync && e.protocol.Joining() { // other replicas have sent its messages, and credits are not known yet
+	if !h.sync && e.protocol.Joining() { // other replicas have already sent these messages, and the credits are not known yet
 		return true
 	}
 	return e.flows[h.name.rank].done(h, &e.credits, func(k int) bool {
@@ -40,7 +40,7 @@ func (e *Engine) next(context uint32, dest, size int) heldSend {
 // name sets the number of h, which is the next send of its context and rank.
 func (e *Engine) name(h *heldSend) { h.name.seq = e.protocol.Sent(h.name.context, h.name.rank) + 1 }
 
-// sendStandard sends m. r is done when there is room for m at its destination.
+// sendStandard sends m. r is done when the destination has room for m.
 func (e *Engine) sendStandard(r *Request, m protection.Message) {
 	h := e.next(m.Context, m.Dest, len(m.Payload))
 	e.name(&h)
@@ -53,7 +53,7 @@ func (e *Engine) sendStandard(r *Request, m protection.Message) {
 	}
 }
 
-// sendHeld sends m. r is done when h is, which may be before sendHeld returns.
+// sendHeld sends m. r is done when h is done, which may be before sendHeld returns.
 func (e *Engine) sendHeld(r *Request, h *heldSend, m protection.Message) {
 	h.request = r
 	e.held[h.name] = h
@@ -86,7 +86,7 @@ func (e *Engine) settleAllHeld(rank int) {
 	}
 }
 
-// endHeldOf ends a send whose message has been handed to the protocol.
+// endHeldOf ends a send whose message has been passed to the protocol.
 func (e *Engine) endHeldOf(r *Request) {
 	for _, h := range e.held {
 		if h.request == r {
@@ -96,8 +96,8 @@ func (e *Engine) endHeldOf(r *Request) {
 	}
 }
 
-// take records that the program has received m. From time to time it reports this to the replicas
-// of the source.
+// take records that the program has received m. Occasionally it reports the received bytes to the
+// replicas of the source.
 func (e *Engine) take(m *protection.Message) {
 	if e.protocol == nil {
 		return
@@ -119,7 +119,8 @@ func (e *Engine) takeUnreceived(m message) {
 	e.report(m)
 }
 
-// tellTaken reports to the replicas of a rank how many bytes this process has received from it.
+// tellTaken reports to the replicas of a rank the number of bytes that this process has received
+// from the rank.
 func (e *Engine) tellTaken(rank int) {
 	if rank == e.self.Rank {
 		return
@@ -145,8 +146,8 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 	return nil
 }
 
-// markLogComplete reports to all ranks how many bytes this process, which was new, has received. It
-// counts from now on.
+// markLogComplete reports to all ranks the number of bytes that this process, which was new, has
+// received from them. From then on the process counts.
 func (e *Engine) markLogComplete() {
 	e.logComplete = true
 	for rank := range e.flows {
@@ -155,8 +156,8 @@ func (e *Engine) markLogComplete() {
 	e.recordFinished()
 }
 
-// addFlows makes room for the processes that are new in the view. It reports to them
-// how many bytes of the messages that they will send again this process has received.
+// addFlows makes room for the processes that are new in the view. It reports to them the number of
+// bytes that this process has received of the messages that they will send again.
 func (e *Engine) addFlows(before view.View) {
 	for rank := range e.flows {
 		e.flows[rank].grow(e.view.R)
@@ -171,8 +172,8 @@ func (e *Engine) addFlows(before view.View) {
 	}
 }
 
-// endFlows records that the program receives nothing more. From then on, messages here delay no
-// sender.
+// endFlows records that the program receives no more messages. From then on, messages to this
+// process delay no sender.
 func (e *Engine) endFlows() {
 	e.ending = true
 	for _, b := range e.mailboxes {
@@ -186,7 +187,7 @@ func (e *Engine) endFlows() {
 // reason of a failure, because Finalize reports it.
 func (e *Engine) dropUnreceived(m *message) {
 	e.takeUnreceived(*m)
-	if m.Tag == words.ReasonTag && len(m.Payload) <= words.ReasonMost {
+	if m.Tag == engineapi.ReasonTag && len(m.Payload) <= engineapi.ReasonMost {
 		return
 	}
 	m.announced, m.full, m.Payload = true, len(m.Payload), nil

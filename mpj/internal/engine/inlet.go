@@ -26,32 +26,32 @@ type inlet struct {
 	link *inflow
 }
 
-// An inflow is the state that an engine without a protocol keeps of one process. It survives a
-// change of the channel.
+// An inflow is the state of the frames from one process in an engine without a protocol. It survives
+// a change of the channel.
 type inflow struct {
 	seq       uint64              // number of the last frame that has arrived
-	heard     uint64              // number of frames received by Hear
+	uncounted uint64              // number of frames received by RecvUncounted
 	unacked   int                 // bytes since the last acknowledgement, with headers
 	frames    int                 // frames since the last acknowledgement
 	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32
-	returned  uint32              // the part of consumed that the sender has been told
+	returned  uint32              // the part of consumed that was reported to the sender
 	lossless  bool                // the channel cannot break
 	cleared   map[uint64]*Request // receives that wait for the body of a message
 	claimed   uint64              // number of the arriving frame for which request was looked up
-	request   *Request            // receive that the arriving frame goes to, or nil
+	request   *Request            // receive for the arriving frame, or nil
 	duplicate bool                // the arriving frame has arrived before
-	address   [addressSize]byte   // payload of the arriving frame, if that is an address
+	address   [addressSize]byte   // payload of the arriving frame, if the payload is an address
 }
 
 // Accept takes over a channel on which process from sends. It replaces an earlier channel from the
-// same process; the sender repeats frames that are still in that one.
+// same process; the sender repeats the frames that are still in the earlier channel.
 func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.accept(from, r)
 }
 
-// accept is Accept. e.mu is held.
+// accept implements Accept. e.mu is held.
 func (e *Engine) accept(from view.Process, r channel.Receiver) {
 	if e.err != nil {
 		r.Close()
@@ -121,7 +121,7 @@ func (e *Engine) readAll(in, before *inlet) {
 			continue
 		}
 		if err != nil {
-			return // the sender opens another channel if it has more to send
+			return // the sender opens another channel if it has more frames to send
 		}
 		if !e.readOne(in, &f, timer) {
 			return
@@ -145,9 +145,9 @@ func (e *Engine) readOne(in *inlet, f *frame.Frame, timer *time.Timer) bool {
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// place returns where the payload of a frame should go. It is the buffer of the matching receive,
-// when that is known at once. Payloads of the protocol's own frames are never given back, so place
-// allocates them outside the pool. e.mu is held.
+// place returns the buffer for the payload of a frame: the buffer of the matching receive if it is
+// already known, or else new memory. Payloads of the protocol's own frames are never given back, so
+// place does not allocate them from the pool. e.mu is held.
 func (e *Engine) place(in *inlet, h frame.Header) []byte {
 	switch {
 	case e.protocol == nil:

@@ -52,12 +52,12 @@ func (e *Engine) logReceived(out protection.Output) {
 		e.running.Go(func() { e.log.write(due) }) // until the file has caught up
 	}
 	if why != "" && e.logDropped != nil {
-		e.running.Go(func() { e.logDropped(why, permanent) }) // until it returns
+		e.running.Go(func() { e.logDropped(why, permanent) }) // until the callback returns
 	}
 }
 
-// recall sends a piece of the log to a replica that asks for it.
-func (e *Engine) recall(r protection.Recall) {
+// sendLogPiece sends a requested piece of the log to a replica.
+func (e *Engine) sendLogPiece(r protection.LogRequest) {
 	e.running.Go(func() { // until the piece is read
 		var piece []byte
 		var last bool
@@ -71,10 +71,10 @@ func (e *Engine) recall(r protection.Recall) {
 }
 
 // replayLimit is the number of bytes of unreceived messages at which a new replica stops asking for
-// more of its rank's log. Without the limit it would hold the whole log in memory.
+// more of its rank's log. Without the limit the replica would keep the whole log in memory.
 var replayLimit = 64 << 20 // a variable for tests
 
-// hasEnough reports whether the program has enough messages to receive for now.
+// hasEnough reports whether the unreceived messages have reached replayLimit.
 func (e *Engine) hasEnough() bool {
 	if e.unmatchedBytes = e.unreceived(); e.unmatchedBytes < replayLimit {
 		return false
@@ -93,9 +93,9 @@ func (e *Engine) unreceived() (bytes int) {
 	return bytes
 }
 
-// requestMoreLog asks for more of the log once the program has received enough. It also asks when
-// the program waits in a call and has received nothing for a tick: the awaited message may come
-// later in the log.
+// requestMoreLog requests more of the log once the program has received enough messages. It also
+// does so when the program waits in a call and has received no message for a tick, because the
+// awaited message may be further on in the log.
 func (e *Engine) requestMoreLog() {
 	if len(e.postponed) == 0 {
 		return
@@ -123,5 +123,5 @@ func (e *Engine) countReplayed(ms []protection.Message) {
 func (e *Engine) tellJoined() {
 	tell, messages, bytes := e.joined, e.replayed, e.replayedBytes
 	e.joined = nil
-	e.running.Go(func() { tell(messages, bytes) }) // until tell returns
+	e.running.Go(func() { tell(messages, bytes) }) // until the callback returns
 }

@@ -10,9 +10,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// TestNewReplicaReplaysALongMessageLog runs a new replica whose program first needs the end of
-// its rank's message log. The replica must reach the end although the log is longer than the limit
-// of unreceived messages. The synchronous sends of its rank, which were matched long ago, must end.
+// TestNewReplicaReplaysALongMessageLog runs a new replica whose program first receives the last
+// message of its rank's message log. The replica must reach that message although the log exceeds
+// the limit of unreceived messages. The synchronous sends of its rank, which were matched long ago,
+// must end.
 func TestNewReplicaReplaysALongMessageLog(t *testing.T) {
 	defer engine.SetReplayLimit(1 << 20)()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

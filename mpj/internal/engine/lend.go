@@ -8,14 +8,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// When one goroutine reads a message and another waits for it, the message costs a switch between
-// the two. So the goroutine that reads a channel lends it to the program. When a frame has ended a
-// wait, the program is likely to come back soon and wait for the next message of the same process.
-// Then it reads the channel by itself.
+// When one goroutine reads a message and another goroutine waits for it, each message costs a switch
+// between the two. So the goroutine that reads a channel lends the channel to the program. When a
+// frame has ended a wait, the program will probably soon wait for the next message of the same
+// process. It then reads the channel itself.
 //
 //	reading    the inlet's goroutine is in Receive
-//	lent       no goroutine is: the program is between two calls
-//	borrowed   a goroutine of the program, which waits for a message of this inlet
+//	lent       no goroutine reads: the program is between two calls
+//	borrowed   a goroutine of the program, which waits for a message of this inlet, reads
 //
 // Any other event that wakes the borrower interrupts its reading. The inlet's goroutine reads again
 // when the program has not borrowed for restTime, or when another goroutine sleeps that may need
@@ -29,8 +29,8 @@ type loan struct {
 	lent     bool
 	borrowed bool
 	borrower *waiter
-	borrows  uint64        // number of times it has been borrowed
-	recall   chan struct{} // of capacity 1: the inlet's goroutine should read again
+	borrows  uint64        // number of times the inlet has been borrowed
+	recall   chan struct{} // of capacity 1; signals that the inlet's goroutine should read again
 	alloc    func(frame.Header) []byte
 }
 
@@ -91,7 +91,7 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	l.borrowed, l.borrower = false, nil
 	switch {
 	case err == nil:
-		if e.err == nil { // the frames that it causes are sent before the program continues
+		if e.err == nil { // send the resulting frames before the program continues
 			e.writes = in.from.Rank
 			e.arrived(in, &f)
 			e.writeTo(in.from.Rank)
@@ -116,7 +116,7 @@ func (in *inlet) recall() {
 }
 
 // recallAll makes the goroutines of all lent inlets read again, because a sleeping goroutine may
-// need any of them.
+// wait for a message of any of them.
 func (e *Engine) recallAll() {
 	if e.loans == 0 {
 		return

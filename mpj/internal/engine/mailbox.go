@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A message has arrived and is not matched.
+// A message is a message that has arrived and is not matched.
 type message struct {
 	protection.Message
 	arrival uint64 // number in its mailbox, in order of arrival
@@ -17,7 +17,7 @@ type message struct {
 	announced bool
 	full      int      // size of the payload in bytes
 	sender    *Request // the send, if this process is the sender
-	address   uint64   // where the payload is at the sender, if this process may read it
+	address   uint64   // address of the payload at the sender, if this process may read it
 }
 
 // size returns the bytes of m.
@@ -29,31 +29,31 @@ func (m message) size() int {
 }
 
 // A mailbox matches the messages of one context with its posted receives. It is a pure value: the
-// engine calls it with every message and receive, and it returns every match.
+// engine passes it every message and receive, and the mailbox returns every match.
 //
-// A post takes the first message, in order of arrival, that it could take. It may do so only if no
-// earlier post still in the mailbox could take that message too. Usually the second condition
-// delays nothing, since the earlier post would have the message by then. It does delay while a
-// wildcard's outcome is not known: at a replica, which must not choose, and at the decider between
-// its proposal and the protocol's decision. During that time the wildcard and the message bound to
-// it stay in the mailbox. The messages that the wildcard could take wait, and so do the posts that
-// compete for them, and the posts behind these. So a named receive shows the program nothing that
-// depends on an outcome that some replica may still lack (R4). One wildcard need not wait for
-// another's outcome, because its own outcome names its message.
+// A post takes the first message, in order of arrival, that matches it, but only if no earlier post
+// still in the mailbox could also take that message. Usually this condition delays nothing, because
+// the earlier post would already have taken the message. It causes a delay while the outcome of a
+// wildcard is unknown: at a replica, which must not choose, and at the decider between its proposal
+// and the protocol's decision. During that time the wildcard and the message bound to it stay in the
+// mailbox. The messages that the wildcard could take wait, and so do the posts that compete for
+// them, and the posts behind these. So the result of a named receive never depends on an outcome
+// that a replica may still lack (R4). A wildcard need not wait for the outcome of another wildcard,
+// because its own outcome names its message.
 //
-// Once decided, a wildcard is exact: it takes one message, by name, and no other. So every match at
-// a replica is the one that the decider made, whatever the order of arrival from different sources.
+// Once decided, a wildcard is exact: it takes only the message that its outcome names. So every
+// replica makes the matches of the decider, whatever the order of arrival from different sources.
 type mailbox struct {
 	posts      []*Request // in program order
 	unexpected []message  // in order of arrival; a part of space
 	space      []message  // memory of unexpected, with length 0
 	arrivals   uint64
-	present    map[origin]struct{} // names of unexpected; nil if not built
+	present    map[origin]struct{} // names of the messages in unexpected; nil if not built
 	wildcards  int                 // number of wildcards among posts
 	points     uint64
 	notice     bool      // a failure notice has arrived; it ends waiting calls
-	abandoned  bool      // the program receives nothing more here
-	probes     []*waiter // waiters to wake when a message has arrived or a post is gone
+	abandoned  bool      // the program receives no more messages in this context
+	probes     []*waiter // waiters to wake when a message has arrived or a post was removed
 }
 
 // takes reports whether post r could take m.
@@ -73,8 +73,8 @@ func (r *Request) mayTake(decider bool) bool {
 	return !r.wildcard || r.exact || decider && !r.proposed
 }
 
-// Without a protocol, every message may be matched as soon as there is a receive for it. Then no
-// message in the mailbox fits any post in it, and the next three methods are enough.
+// Without a protocol, a message is matched as soon as a matching receive exists. So no message in
+// the mailbox matches any post in it, and the next three methods are enough.
 
 // claim removes and returns the first post that takes a message with this source and tag.
 func (b *mailbox) claim(source int, tag int32) *Request {
@@ -119,8 +119,8 @@ type origin struct {
 	seq    uint64
 }
 
-// has reports whether the named message is unmatched. It builds an index if many messages wait.
-// That case is rare, but must stay fast.
+// has reports whether the named message is unmatched. It builds an index if many messages wait, so
+// that this rare case is also fast.
 func (b *mailbox) has(source int, seq uint64) bool {
 	if b.present == nil {
 		if len(b.unexpected) <= fewMessages {
@@ -146,11 +146,11 @@ func (b *mailbox) append(r *Request) {
 // remove removes a post.
 func (b *mailbox) remove(r *Request) { b.removePost(slices.Index(b.posts, r)) }
 
-// arrive adds m and returns the post that gets it, if there is one.
+// arrive adds m and returns the post that gets m, if any.
 func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message, bool) {
 	b.arrivals++
 	arrived := message{Message: m, arrival: b.arrivals}
-	if b.wildcards == 0 { // then no post waits for an outcome
+	if b.wildcards == 0 { // so no post waits for an outcome
 		for i, r := range b.posts {
 			if r.takes(m) {
 				b.removePost(i)
@@ -164,7 +164,7 @@ func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message,
 	return b.match(decider, func(r *Request) bool { return r.takes(m) })
 }
 
-// post adds r and returns the message that it gets, if there is one.
+// post adds r and returns the message that r gets, if any.
 func (b *mailbox) post(r *Request, decider bool) (message, bool) {
 	b.append(r)
 	if r.wildcard {
@@ -178,8 +178,8 @@ func (b *mailbox) post(r *Request, decider bool) (message, bool) {
 	return b.take(i, j), true
 }
 
-// match returns a post that the caller wants and its message, if there is such a pair now. Exact
-// posts come first, so that no wildcard at a new decider takes a message that an outcome has
+// match returns a wanted post and the message that it may take now, if such a pair exists. It
+// prefers exact posts, so that no wildcard at a new decider takes a message that an outcome has
 // already assigned.
 func (b *mailbox) match(decider bool, wanted func(*Request) bool) (*Request, message, bool) {
 	for _, exact := range []bool{true, false} {
@@ -207,8 +207,8 @@ func (b *mailbox) choice(i int, decider bool) (j int, ok bool) {
 	return j, j >= 0 && (r.exact || !b.claimed(b.unexpected[j], i, r.wildcard))
 }
 
-// claimed reports whether one of the first n posts could take m. A proposed post claims nothing
-// from a wildcard.
+// claimed reports whether one of the first n posts could take m. If wildcard is true, proposed posts
+// do not count.
 func (b *mailbox) claimed(m message, n int, wildcard bool) bool {
 	return slices.ContainsFunc(b.posts[:n], func(r *Request) bool {
 		return !(r.proposed && wildcard) && r.takes(m.Message)
@@ -238,8 +238,9 @@ func (b *mailbox) probe(source int, tag int32) (message, bool) {
 	return message{}, false
 }
 
-// decide tells wildcard r which message it gets. If r has that message already, decide removes both
-// and returns true. Otherwise r becomes exact, and the message bound to it becomes free again.
+// decide assigns the named message to wildcard r. If r is already bound to that message, decide
+// removes both and returns true. Otherwise r becomes exact, and the message bound to it becomes free
+// again.
 func (b *mailbox) decide(r *Request, source int, seq uint64) (done bool) {
 	if r.proposed {
 		j, _ := slices.BinarySearchFunc(b.unexpected, r.bound.arrival, func(m message, arrival uint64) int {

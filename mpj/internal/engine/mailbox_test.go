@@ -95,8 +95,8 @@ func newScript(seed uint64) *script {
 }
 
 // play performs all events of the script on r in a random order. Messages of each source stay in
-// order, posts stay in order, and outcomes follow their posts. At a decider, the outcomes are its
-// own proposals, returned later; play adds them to known. It calls check after every step.
+// order, posts stay in order, and outcomes follow their posts. The outcomes at a decider are its own
+// proposals, which are returned later; play adds them to known. It calls check after every step.
 func (s *script) play(r *replica, known map[int]name, check func()) {
 	arrived, posted := make([]int, len(s.messages)), 0
 	pending := maps.Clone(known)
@@ -118,7 +118,7 @@ func (s *script) play(r *replica, known map[int]name, check func()) {
 				r.doDecide(i, known[i])
 			})
 		}
-		for i := range len(s.posts) { // not over the map, whose order is random
+		for i := range len(s.posts) { // not in the random order of the map
 			if n, ok := pending[i]; ok && i < posted && !r.decider {
 				steps = append(steps, func() { delete(pending, i); r.doDecide(i, n) })
 			}
@@ -133,8 +133,8 @@ func (s *script) play(r *replica, known map[int]name, check func()) {
 	}
 }
 
-// TestR4ReplicasMatchAsTheDecider checks that a replica makes the decider's matches, whatever the
-// order of arrival.
+// TestR4ReplicasMatchAsTheDecider checks that a replica makes the same matches as the decider,
+// whatever the order of arrival.
 func TestR4ReplicasMatchAsTheDecider(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newScript(seed)
@@ -151,8 +151,8 @@ func TestR4ReplicasMatchAsTheDecider(t *testing.T) {
 	}
 }
 
-// TestR4UndecidedOutcomesAreHidden checks that decided outcomes determine everything that the
-// decider's program sees: a replica with these outcomes and all messages makes the same matches.
+// TestR4UndecidedOutcomesAreHidden checks that the decider's program sees only results that decided
+// outcomes determine: a replica with these outcomes and all messages makes the same matches.
 func TestR4UndecidedOutcomesAreHidden(t *testing.T) {
 	for seed := range uint64(2000) {
 		s := newScript(seed)
@@ -181,13 +181,14 @@ func TestR4UndecidedOutcomesAreHidden(t *testing.T) {
 }
 
 // TestR4TakeoverKeepsDecidedOutcomes checks that a new decider continues from any state of a
-// replica. It must not contradict a decision of the old one, and no message may be matched twice.
+// replica. The new decider must not contradict a decision of the old one, and no message may be
+// matched twice.
 func TestR4TakeoverKeepsDecidedOutcomes(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newScript(seed)
 		known := make(map[int]name)
 		s.play(newReplica(true), known, nil)
-		for i := range len(s.posts) { // drop outcomes that were lost with the old master
+		for i := range len(s.posts) { // drop the outcomes that were lost with the old decider
 			if s.random.IntN(2) == 0 {
 				delete(known, i)
 			}
@@ -262,7 +263,7 @@ func TestKnownOutcomeWins(t *testing.T) {
 		t.Fatalf("got %+v, %v", m, ok)
 	}
 	if b.decide(r, 2, 1) {
-		t.Fatal("took the proposal for the outcome")
+		t.Fatal("the proposal was treated as the outcome")
 	}
 	if got, m, ok := b.match(true, func(*Request) bool { return true }); !ok || got != r || m.Source != 2 {
 		t.Errorf("got %+v, %v; want the message of rank 2", m, ok)

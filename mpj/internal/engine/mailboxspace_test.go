@@ -7,8 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// TestUnexpectedMessagesKeepOrderInBoundedSpace checks that messages that come and go in order need
-// no new memory once there is room for them, and stay in order, however many wait.
+// TestUnexpectedMessagesKeepOrderInBoundedSpace checks that messages that arrive and are received in
+// order stay in order, and need no new memory once the mailbox has room for them, whatever number of
+// messages waits.
 func TestUnexpectedMessagesKeepOrderInBoundedSpace(t *testing.T) {
 	for _, waiting := range []int{0, 1, 2, 7, 100} {
 		t.Run(fmt.Sprint(waiting), func(t *testing.T) {
@@ -37,7 +38,8 @@ func TestUnexpectedMessagesKeepOrderInBoundedSpace(t *testing.T) {
 	}
 }
 
-// TestEmptyMailboxKeepsLittleSpace checks that the memory for a burst is released.
+// TestEmptyMailboxKeepsLittleSpace checks that a mailbox releases the memory for a burst of
+// messages.
 func TestEmptyMailboxKeepsLittleSpace(t *testing.T) {
 	var b mailbox
 	for range 10 * spaceKept {

@@ -1,10 +1,10 @@
 package engine
 
-// A Matched is a message that a probe has removed from its mailbox. Only Mrecv or Imrecv can
-// receive it, and only once.
+// A Matched is a message that a probe has removed from its mailbox. Only one call of Mrecv or Imrecv
+// can receive it.
 type Matched struct{ request *Request }
 
-// Mprobe waits for the message that a receive would take, and removes it from matching. It is a
+// Mprobe waits for the message that a receive would take, and removes it from matching. Mprobe is a
 // receive without a buffer, so it chooses its message as receives do.
 func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status, error) {
 	r := &Request{hold: true}
@@ -17,7 +17,7 @@ func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status
 	return &Matched{r}, r.status, nil
 }
 
-// Improbe is Mprobe without waiting: ok reports whether there was a message.
+// Improbe is Mprobe without waiting: ok reports whether a message was available.
 func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s Status, ok bool, err error) {
 	defer func() { yieldUnless(ok) }()
 	r := &Request{hold: true, context: context, source: source, tag: tag}

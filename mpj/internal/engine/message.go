@@ -11,8 +11,8 @@ import (
 // MaxMessage is the length in bytes of the longest message.
 const MaxMessage = frame.MaxPayload
 
-// Send sends payload and returns when the caller may reuse it. That is at once if the message is
-// short or there is room, and otherwise when the receiver has taken it.
+// Send sends payload and returns when the caller may reuse payload: at once if the message is short
+// or the receiver has room, and otherwise when the receiver has taken the message.
 func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode Mode) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,9 +65,8 @@ func (e *Engine) sendable(dest int, payload []byte) error {
 	return nil
 }
 
-// reachable reports whether some replica of rank has not failed. A finished rank accepts no
-// messages, but a send to it is no error here, because the moment at which it finishes depends on
-// timing.
+// reachable reports whether a replica of rank has not failed. A finished rank accepts no messages,
+// but a send to it is not an error here, because the moment at which it finishes depends on timing.
 func (e *Engine) reachable(rank int) bool {
 	for k := range e.view.R {
 		if e.view.Has(view.Process{Rank: rank, Replica: k}) {
@@ -77,7 +76,7 @@ func (e *Engine) reachable(rank int) bool {
 	return false
 }
 
-// sendAtOnce sends the message if that needs no waiting, and reports whether it did.
+// sendAtOnce sends the message if it can be sent without waiting, and reports whether it was sent.
 func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte, mode Mode) bool {
 	switch {
 	case mode == Synchronous:
@@ -100,18 +99,18 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 	return true
 }
 
-// sendLater sends the message. r is done when the send is, and payload may be reused then.
+// sendLater sends the message. When the send ends, r is done and payload may be reused.
 func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
 	switch {
 	case e.protocol == nil:
-		r.source = dest // the rank whose answer it waits for
+		r.source = dest // the rank whose answer r waits for
 		if mode == Standard && dest != e.self.Rank && e.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
 		}
 		e.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
 		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
-	default: // the message is sent in any case, so that one larger than the limit gets through
+	default: // send the message in any case, so that even a message above the limit is sent
 		e.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
 	}
 }
@@ -146,7 +145,7 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	return nil
 }
 
-// preset prepares wildcard r. If its outcome is known already, r becomes exact; if another process
+// preset prepares wildcard r. If its outcome is already known, r becomes exact; if another process
 // decides, r waits for the outcome.
 func (e *Engine) preset(r *Request) error {
 	if outcome, ok := e.early[r.point]; ok {
@@ -194,7 +193,7 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 		e.mu.Unlock()
 		return Status{}, err
 	}
-	if p := r.payload; len(p) <= shortPayload { // or the payload is already in the caller's buffer
+	if p := r.payload; len(p) <= shortPayload { // also if the payload is already in the caller's buffer
 		s, err := r.result()
 		if p != nil && r.payload == nil {
 			e.giveBack(p)

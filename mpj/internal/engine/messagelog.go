@@ -17,8 +17,8 @@ import (
 //	prologue, up to the first checkpoint | the last checkpoint | records after it
 //
 // The log is either complete or dropped. It is dropped when it would exceed its limit, or when a
-// file cannot be written, or not fast enough. The prologue is kept if it has ended, so that another
-// checkpoint can complete the log again. Without a prologue, the log is dropped permanently.
+// file cannot be written, or not fast enough. A prologue that has ended is kept, so that another
+// checkpoint can complete the log again. Without such a prologue, the log is dropped permanently.
 type MessageLog struct {
 	dir   string
 	limit uint64 // in bytes
@@ -26,25 +26,25 @@ type MessageLog struct {
 	mu       sync.Mutex
 	prologue *segment // nil before the first checkpoint
 	current  *segment // nil if dropped
-	why      string   // reason for dropping it, if still to be reported
-	lapsed   bool     // a drop until the next checkpoint has been reported; only the first is
+	why      string   // reason for a drop that has not been reported yet
+	lapsed   bool     // a drop until the next checkpoint was reported; only the first is reported
 	resumed  bool     // current begins with a checkpoint
 	made     int      // number of checkpoints so far
 	readers  map[view.Process]*reader
 }
 
 // A reader is a new replica that reads this log. Until it has reached the end, no checkpoint may
-// replace the part that it still has to read. It may ask again afterwards, because an answer was
-// lost. If the log has a newer checkpoint by then, it gets no further answers.
+// replace the part that it has not read. The reader may repeat a request afterwards, because an
+// answer was lost. If the log has a newer checkpoint by then, the reader gets no further answers.
 type reader struct {
 	made   int // number of checkpoints when it began
 	active bool
 }
 
 const (
-	logTail  = 256 << 10 // size of the tail, in bytes, at which it is written
+	logTail  = 256 << 10 // size of the tail, in bytes, at which the tail is written
 	logAhead = 64 << 20  // size of the tail, in bytes, at which the file is too slow
-	logPiece = 1 << 20   // most bytes that a new replica gets in one answer
+	logPiece = 1 << 20   // maximum number of bytes in one answer to a new replica
 )
 
 // NewMessageLog returns an empty log of at most limit bytes, with files in directory dir.
@@ -73,8 +73,8 @@ func (p *MessageLog) unnamed() (*os.File, error) {
 
 // keep appends the messages and outcomes that a protocol has delivered to rank self. If due is not
 // nil, the caller must call write with it. If why is not empty, the log has been dropped, and the
-// caller must report that. A drop is permanent, or lasts until the next checkpoint and is reported
-// once.
+// caller must report that. A drop is permanent or lasts until the next checkpoint. Only the first
+// drop of the latter kind is reported.
 func (p *MessageLog) keep(out protection.Output, self int) (due *segment, why string, permanent bool) {
 	if len(out.Deliver)+len(out.Decided) == 0 {
 		return nil, "", false
@@ -88,7 +88,7 @@ func (p *MessageLog) keep(out protection.Output, self int) (due *segment, why st
 	return p.due(), why, p.prologue == nil
 }
 
-// due returns the segment to write, if there is one.
+// due returns the segment to write, or nil.
 func (p *MessageLog) due() *segment {
 	if s := p.current; s != nil && !s.busy && len(s.tail) >= logTail {
 		s.busy = true
@@ -135,10 +135,10 @@ func (p *MessageLog) write(s *segment) {
 	s.busy = false
 }
 
-// piece returns the bytes that follow a position, for process to, and whether they reach the end.
-// It returns nil and false when the log has been dropped, is shorter, or has a newer checkpoint
-// than when the process began to read. Position 0 holds the single byte that states how the log
-// begins.
+// piece returns the bytes that follow a position, for process to, and whether they reach the end. It
+// returns nil and false when the log has been dropped, ends before position, or has a newer
+// checkpoint than when the process began to read. The byte at position 0 states the kind of
+// beginning of the log.
 func (p *MessageLog) piece(to view.Process, position uint64) (b []byte, last bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

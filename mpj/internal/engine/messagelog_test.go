@@ -24,7 +24,7 @@ func log(t *testing.T, limit uint64) (*MessageLog, string) {
 // reading is the process that reads a log.
 var reading = view.Process{Replica: 2}
 
-// all returns the content of p, read piece by piece, except the first byte.
+// all returns the contents of p, read piece by piece, without the first byte.
 func all(t *testing.T, p *MessageLog) []byte {
 	t.Helper()
 	var read []byte
@@ -54,7 +54,7 @@ func TestMessageLogIsReadFromFileAndMemory(t *testing.T) {
 		if why != "" {
 			t.Fatal(why)
 		}
-		if due != nil && i%7 != 4 { // otherwise it has to wait
+		if due != nil && i%7 != 4 { // otherwise the write is delayed
 			p.write(due)
 		} else {
 			p.current.busy = false
@@ -64,7 +64,7 @@ func TestMessageLogIsReadFromFileAndMemory(t *testing.T) {
 		}
 	}
 	if s := p.current; s.written == 0 || len(s.tail) == 0 {
-		t.Errorf("%d bytes in the file, %d in memory: want some in both", s.written, len(s.tail))
+		t.Errorf("%d bytes in the file, %d in memory: want bytes in both", s.written, len(s.tail))
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("the folder contains %v, %v", left, err)
@@ -114,7 +114,7 @@ func TestPieceBeyondTheEndIsEmpty(t *testing.T) {
 		t.Errorf("the beginning: %q, last %v", b, last)
 	}
 	if b, last := p.piece(reading, 1); len(b) > 0 || !last {
-		t.Errorf("of an empty log: %d bytes, last %v", len(b), last)
+		t.Errorf("an empty log: %d bytes, last %v", len(b), last)
 	}
 	if b, last := p.piece(reading, 2); len(b) > 0 || last {
 		t.Errorf("beyond the end: %d bytes, last %v", len(b), last)
@@ -135,8 +135,8 @@ func logged(t *testing.T, p *MessageLog, seq uint64, length int) []byte {
 	return append(protection.AppendMessage(nil, &m), m.Payload...)
 }
 
-// TestCheckpointReplacesTheLogBeforeIt reads a log with three checkpoints. The log must
-// contain nothing from between the first and the last checkpoint.
+// TestCheckpointReplacesTheLogBeforeIt reads a log with three checkpoints. The log must not contain
+// records from between the first and the last checkpoint.
 func TestCheckpointReplacesTheLogBeforeIt(t *testing.T) {
 	v := view.New(1, 3)
 	p, dir := log(t, 1<<30)
@@ -186,7 +186,7 @@ func TestNoCheckpointWhileAReplicaReads(t *testing.T) {
 	late.discard()
 	gone, _ := v.With(reading, view.Failed)
 	if d := p.draft(gone, false); d == nil {
-		t.Error("no draft once the reader has failed")
+		t.Error("no draft was created once the reader had failed")
 	} else {
 		d.discard()
 	}
@@ -200,12 +200,12 @@ func TestNoCheckpointWhileAReplicaReads(t *testing.T) {
 	all(t, p)
 	d := p.draft(v, false)
 	if d == nil {
-		t.Fatal("no draft once the log has been read")
+		t.Fatal("no draft was created once the log had been read")
 	}
 	d.finish()
 	p.commit(d, nil, v)
 	if b, last := p.piece(reading, 2); len(b) > 0 || last {
-		t.Errorf("a reader of the earlier checkpoint got %d bytes of this one", len(b))
+		t.Errorf("a reader of the earlier checkpoint got %d bytes of the later one", len(b))
 	}
 }
 

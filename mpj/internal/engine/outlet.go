@@ -9,29 +9,29 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An outlet is the sending side to one process: a queue of frames, and the channel. A goroutine
-// that makes progress fills a ring. Another kind of channel is written by the outlet's own
-// goroutine or, when that goroutine is idle, by the goroutine of the program that sends. In an
-// engine without a protocol, the queue keeps written frames until the receiver has acknowledged
-// them, because the channel may break.
+// An outlet is the sending side of the channel to one process: a queue of frames, and the channel. A
+// goroutine that makes progress writes a ring. The outlet's own goroutine writes any other channel
+// or, when that goroutine is idle, the goroutine of the program that sends. In an engine without a
+// protocol, the queue keeps written frames until the receiver has acknowledged them, because the
+// channel may break.
 type outlet struct {
 	to      view.Process
 	queue   []parcel
 	space   []parcel       // start of the queue's memory, with length 0
 	frames  []frame.Frame  // scratch space of writeNow
 	written int            // number of queued parcels already written to the channel
-	filled  chan struct{}  // of capacity 1: something has changed for the goroutine
+	filled  chan struct{}  // of capacity 1; signals a change to the goroutine
 	sender  channel.Sender // nil while no channel is open
 	ring    ringSender     // sender, if it is a ring
 	memory  memorySender   // sender, if the receiver may read this process's memory
-	writing bool           // some goroutine uses sender
+	writing bool           // a goroutine uses sender
 	pushing bool           // the outlet is in poller.pushing
 	broken  bool           // sender has failed
 	hidden  bool           // the receiver cannot read this process's memory
-	// again reports that the first frames of sender may have been in the last channel too. So
-	// sender may still be reading them after they have been acknowledged.
+	// again reports that the first frames of sender may also have been sent on the previous channel.
+	// So sender may still be reading them after they have been acknowledged.
 	again bool
-	// dropped reports that the engine sends nothing more to this process.
+	// dropped reports that the engine sends no more frames to this process.
 	dropped bool
 
 	// Without a protocol:
@@ -39,18 +39,18 @@ type outlet struct {
 	arrived   uint64         // number of the last acknowledged frame
 	limits    channel.Limits // limits of its channel
 	credit    int            // bytes that may still be sent eagerly
-	granted   uint32         // bytes that the receiver has consumed so far, by its own count
+	granted   uint32         // bytes that the receiver has reported as consumed so far
 	announced map[uint64]*Request
-	told      uint64 // number of frames sent by Tell
+	uncounted uint64 // number of frames sent by SendUncounted
 
 	opened time.Time     // time when a channel was last opened
 	wait   time.Duration // delay before the next attempt
 }
 
-// A parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and
-// the send that owns it, if any, is done. With a protocol or a ring, and for an Ack, that is when
-// it has been written. Otherwise it is when the receiver has acknowledged it. A dropped outlet ends
-// all its parcels.
+// A parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and the
+// send that owns it, if any, is done. With a protocol or a ring, and for an Ack, a parcel leaves the
+// queue when it has been written; otherwise when the receiver has acknowledged it. A dropped outlet
+// ends all its parcels.
 type parcel struct {
 	frame.Frame
 	pooled bool
@@ -69,7 +69,7 @@ func (e *Engine) outlet(p view.Process) *outlet {
 	if o == nil {
 		o = &outlet{to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
 		e.outlets[i] = o
-		if !e.view.Live(p) || e.err != nil { // p or this process has ended: no frames go there
+		if !e.view.Live(p) || e.err != nil { // p or this process has ended, so the outlet sends no frames
 			o.dropped = true
 			return o
 		}
@@ -88,8 +88,8 @@ func (e *Engine) enqueue(envelope protection.Envelope) {
 	e.put(e.outlet(envelope.To), parcel{Frame: envelope.Frame})
 }
 
-// put appends a parcel to the queue of o. It writes it to a ring, or signals the goroutine of o, or
-// leaves it to the caller if e.writes names the rank: see writeTo. e.mu is held.
+// put appends a parcel to the queue of o. It writes the parcel to a ring, or signals the goroutine
+// of o, or leaves the writing to the caller if e.writes names the rank: see writeTo. e.mu is held.
 func (e *Engine) put(o *outlet, p parcel) {
 	if !e.queueUp(o, p) {
 		return
@@ -133,7 +133,7 @@ func (e *Engine) push(o *outlet) {
 	n := 0
 	for n < len(o.queue) && !o.dropped {
 		done, err := o.ring.TrySend(o.queue[n].Frame)
-		if err != nil { // the receiver is gone: a view will follow
+		if err != nil { // the receiver has ended; a view will follow
 			n = len(o.queue)
 			break
 		}
@@ -177,14 +177,14 @@ func (e *Engine) done(p parcel) {
 	}
 }
 
-// drop stops the writing to a process that has left the view, or whose outlet is no longer needed
-// because the engine stops. It ends everything that waits for that process. e.mu is held.
+// drop stops the writing to a process that has left the view, or to any process when the engine
+// stops. It ends all sends and receives that wait for that process. e.mu is held.
 func (e *Engine) drop(o *outlet) {
 	if o == nil || o.dropped {
 		return
 	}
 	o.dropped = true
-	if o.writing { // the memory being written must not be reused
+	if o.writing { // memory that is being written must not be reused
 		for i := range o.written {
 			o.queue[i].Payload, o.queue[i].pooled = nil, false
 		}

@@ -9,53 +9,51 @@ import (
 	"time"
 )
 
-// One replica of a rank, the master, transmits and decides. If its machine is slower than another
-// replica's, the whole job waits for it. So each replica measures for what share of the time it is
-// ahead of its master, and reports a large share. The authority that makes the views then names it
-// master.
+// One replica of a rank, the master, transmits and decides. If the machine of another replica is
+// faster, the whole job waits for the master. So each replica measures the share of the time for
+// which it is ahead of its master, and reports a large share. The authority that makes the views
+// then makes that replica the master.
 //
-// Progress of a program is counted in steps: its sends and its nondeterministic calls, which are
-// the same at all replicas. Each process records the times of its steps. A replica that has not
-// seen its master come as far as itself asks the master, once per tick:
+// Progress of a program is counted in steps: its sends and its nondeterministic calls, which are the
+// same at all replicas. Each process records the times of its steps. A replica asks the master once
+// per tick while the last answer shows the master at an earlier step:
 //
-//	replica   --- Pace 3, the third question ---> master
+//	replica   --- Pace 3 (third question) ------> master
 //	          <-- PaceReply 3: step 4 at 4.100 s, --
 //	              step 5 at 4.109 s, now it is 4.110 s
 //
 // Comparing the two step counts at the time of the answer would not be enough. Suppose that a
-// machine is stopped for nine milliseconds of every ten. When it resumes, it takes all pending
-// steps before it answers, and seems level. So the replica compares times, and for that it
-// estimates the offset between the clocks. As in NTP, it assumes that the master read its clock
-// half a round trip before the fastest answer arrived. A late answer by itself is not evidence of
-// slowness.
+// machine is stopped for nine milliseconds of every ten. When it resumes, it takes all pending steps
+// before it answers, and seems level. So the replica compares times, for which it estimates the
+// offset between the clocks. As in NTP, it assumes that the master read its clock half a round trip
+// before the fastest answer arrived. A late answer is not evidence of slowness by itself.
 //
 // In programs whose ranks wait for each other, a replica is soon ahead by one step, and stays there
-// until the master takes that step. So the measure is the share of time for which the replica is
-// ahead, by any number of steps. Against it count a fifth of all time and twice the time for which
-// the master is ahead. Equal machines are ahead of each other in turn and hardly ever report a
-// lead. A slow machine never gets ahead again. Each report doubles the lead that the next one
-// needs.
+// until the master takes that step. So the measure is the time for which the replica is ahead, by
+// any number of steps, minus a fifth of all time, minus twice the time for which the master is
+// ahead. Equal machines are ahead of each other in turn and hardly ever report a lead. A slow
+// machine never gets ahead again. Each report doubles the lead that the next report needs.
 
 const (
-	// minLead is the accumulated lead at which a replica reports it: after 0.5 s at the earliest,
-	// unless the lead is clear (clearPart). Moving mastership costs a round of messages.
+	// minLead is the accumulated lead that a replica reports: after 0.5 s at the earliest, unless
+	// the lead is clear (clearPart). A change of master costs a round of messages.
 	minLead = 400 * time.Millisecond
 	// maxLead is the limit of the doubling of minLead.
 	maxLead = minLead << 12
-	// clearPart is the divisor of the needed lead for a lead that is statistically clear. clarity
-	// is the threshold of the measure (see spells) for clear; it grows with the needed lead. Spells
-	// of equal machines reach it with a probability below exp(-clarity²/2), or one in 3,000.
+	// clearPart is the divisor of the needed lead for a lead that is statistically clear. A lead is
+	// clear if the measure of spells reaches clarity, which grows with the needed lead. Spells of
+	// equal machines reach it with a probability below exp(-clarity²/2), or one in 3,000.
 	clearPart = 10
 	clarity   = 4
-	// maxSpell is the most time that one spell can contribute.
+	// maxSpell is the maximum contribution of one spell.
 	maxSpell = 10 * time.Millisecond
-	// recently is the decay time of spells, in seconds: the weight of a spell falls to 1/e in this
-	// time.
+	// recently is the decay time of spells, in seconds: within it, the weight of a spell falls to
+	// 1/e.
 	recently = 1.5
-	// maxCounted is the most time that one answer can cover, so that a single delay does not make
-	// a master count as slow.
+	// maxCounted is the maximum time that one answer can cover, so that a master does not count as
+	// slow after a single delay.
 	maxCounted = 100 * time.Millisecond
-	// paceTimeout is how long a replica waits for an answer before it asks again. An answer may be
+	// paceTimeout is the time after which a replica without an answer asks again. An answer may be
 	// lost with its channel.
 	paceTimeout = time.Second
 	// clockDrift bounds the relative drift of two clocks: one part in clockDrift.
@@ -69,8 +67,8 @@ type pace struct {
 
 	question uint64        // number of the last question
 	asked    time.Duration // time of the last question; 0 if no answer is pending
-	heard    bool          // an answer of the present master has arrived
-	known    uint64        // steps that the master had taken at that answer
+	answered bool          // an answer of the present master has arrived
+	known    uint64        // number of steps that the master had taken at that answer
 	counted  time.Duration // time up to which the lead has been counted
 	clocks   comparison
 
@@ -81,9 +79,9 @@ type pace struct {
 
 func newPace() pace { return pace{need: minLead} }
 
-// tick returns the number of the question to ask the master now, or 0 if none.
+// tick returns the number of the question to ask the master now, or 0 to ask none.
 func (p *pace) tick(now time.Duration) (question uint64) {
-	if p.heard && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < paceTimeout {
+	if p.answered && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < paceTimeout {
 		return 0
 	}
 	p.question++
@@ -91,18 +89,18 @@ func (p *pace) tick(now time.Duration) (question uint64) {
 	return p.question
 }
 
-// hear processes the master's answer to a question, and reports whether this process should report
+// receive processes the master's answer to a question, and reports whether this process should report
 // that it is ahead.
-func (p *pace) hear(question uint64, a paceAnswer, now time.Duration) (ahead bool) {
+func (p *pace) receive(question uint64, a paceAnswer, now time.Duration) (ahead bool) {
 	if p.asked == 0 || question != p.question {
 		return false
 	}
 	p.clocks.take(p.asked, a.now, now)
 	p.asked = 0
-	if p.heard {
+	if p.answered {
 		p.count(a, now)
 	}
-	p.heard, p.known, p.counted = true, a.steps(), p.clocks.own(a.now)
+	p.answered, p.known, p.counted = true, a.steps(), p.clocks.own(a.now)
 	if !p.leads() {
 		return false
 	}
@@ -121,7 +119,7 @@ func (p *pace) leads() bool {
 func (p *pace) count(a paceAnswer, now time.Duration) {
 	to := min(p.clocks.own(a.now), now)
 	own, master := p.own.appendTo(nil), a.marks
-	for i := range master { // in doubt, assume that the master was earlier
+	for i := range master { // within the uncertainty, assume that the master was earlier
 		master[i].at = p.clocks.own(master[i].at) - p.clocks.doubt()
 	}
 	from := max(p.counted, to-maxCounted, own[0].at, master[0].at)
@@ -142,15 +140,15 @@ func (p *pace) count(a paceAnswer, now time.Duration) {
 	p.lead = max(0, p.lead)
 }
 
-// Which of the two has taken more steps.
+// The process that has taken more steps.
 const (
 	masterAhead = iota - 1
 	level
 	replicaAhead
 )
 
-// compare divides the time between from and to into parts, and yields for each part which process
-// had taken more steps and how long the part is. Both lists must begin before from.
+// compare divides the time between from and to into parts, and yields for each part the process that
+// had taken more steps and the length of the part. Both lists must begin before from.
 func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time.Duration] {
 	return func(yield func(int, time.Duration) bool) {
 		for at := from; at < to; {
@@ -171,24 +169,24 @@ func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time
 	}
 }
 
-// spells accumulates how long the replica was ahead at a time until the two were level again. Times
-// for which the master was ahead count as negative.
+// spells accumulates the lengths of spells. A spell is a time for which one process was ahead, until
+// the two were level again. It counts as negative if the master was ahead.
 //
 //	replica   |...|      |..|    |..|        +3 +2 +2 -1 = 6
 //	level         |......|  |.|..|  |..|
 //	master                    ||             √(9+4+4+1) = 4.2: so clear, 1.4
 //
-// The measure is the sum divided by the root of the sum of squares. It needs no knowledge of the
-// lengths of spells. If each spell belongs to either process with equal probability, the measure
-// exceeds z with a probability below exp(-z²/2), whatever the lengths (Efron, Student's t-test
-// under symmetry conditions, 1969). A single spell yields 1. No spell counts for more than
-// maxSpell, so that a long pause does not hide the other spells for long.
+// The measure is the sum divided by the root of the sum of squares. It does not depend on the
+// distribution of the lengths. If each spell belongs to either process with equal probability, the
+// measure exceeds z with a probability below exp(-z²/2), whatever the lengths (Efron, Student's
+// t-test under symmetry conditions, 1969). The measure of a single spell is 1. No spell counts for
+// more than maxSpell, so that a long pause does not hide the other spells for long.
 type spells struct {
 	now          time.Duration // the current spell; negative if the master is ahead
 	sum, squares float64       // of the completed spells, in seconds
 }
 
-// take records which process was ahead next, and for how long.
+// take records that leader was ahead next, for the time lasts.
 func (s *spells) take(leader int, lasts time.Duration) {
 	if leader == level || (s.now < 0) != (leader == masterAhead) {
 		x := max(-maxSpell, min(maxSpell, s.now)).Seconds()
@@ -197,14 +195,13 @@ func (s *spells) take(leader int, lasts time.Duration) {
 	s.now += time.Duration(leader) * lasts
 }
 
-// fade reduces the weight of past spells after some time has passed.
+// fade reduces the weight of past spells after the time passed.
 func (s *spells) fade(passed time.Duration) {
 	part := math.Exp(-passed.Seconds() / recently)
 	s.sum, s.squares = part*s.sum, part*s.squares
 }
 
-// clear reports whether the replica is the one ahead, and whether the square of the measure is at
-// least square.
+// clear reports whether the replica is ahead and the square of the measure is at least square.
 func (s *spells) clear(square float64) bool {
 	return s.sum > 0 && s.sum*s.sum >= square*s.squares
 }
@@ -212,19 +209,19 @@ func (s *spells) clear(square float64) bool {
 // slow doubles the lead that the next report needs.
 func (p *pace) slow() { p.need = min(2*p.need, maxLead) }
 
-// moved resets the measurement for a new master of the rank. demoted: this process was master
-// before.
+// moved resets the measurement for a new master of the rank. demoted reports that this process was
+// master before.
 func (p *pace) moved(demoted bool) {
-	p.asked, p.heard, p.lead, p.spells, p.clocks = 0, false, 0, spells{}, comparison{}
+	p.asked, p.answered, p.lead, p.spells, p.clocks = 0, false, 0, spells{}, comparison{}
 	if demoted {
 		p.slow()
 	}
 }
 
-// A history records when a process took its steps.
+// A history records the times of a process's steps.
 type history struct {
 	last  mark
-	marks [paceMarks - 1]mark // earlier ones, as a ring; every second one is at least markGap later
+	marks [paceMarks - 1]mark // earlier marks, as a ring; each mark is at least markGap after the last but one
 	made  int                 // number of marks so far
 }
 
@@ -265,7 +262,7 @@ type comparison struct {
 	made      bool
 	measured  time.Duration // time of the measurement, on the own clock
 	roundTrip time.Duration // round-trip time of question and answer
-	offset    time.Duration // by how much the other clock is ahead
+	offset    time.Duration // lead of the other clock
 }
 
 // take adds a reading of the other clock, taken between a question and its answer. The reading with
@@ -284,8 +281,8 @@ func (c *comparison) own(other time.Duration) time.Duration { return other - c.o
 // doubt returns the possible error of own.
 func (c *comparison) doubt() time.Duration { return c.roundTrip / 2 }
 
-// A paceAnswer holds the marks of a master, earliest first, and the reading of its clock now. It
-// has at least one mark.
+// A paceAnswer contains the marks of a master, at least one, earliest first, and the reading of its
+// clock at the answer.
 type paceAnswer struct {
 	now   time.Duration
 	marks []mark
@@ -294,7 +291,7 @@ type paceAnswer struct {
 // steps returns the number of steps that the master has taken.
 func (a paceAnswer) steps() uint64 { return a.marks[len(a.marks)-1].steps }
 
-// markSize is the length of a mark on the wire, in bytes.
+// markSize is the length of an encoded mark, in bytes.
 const markSize = 16
 
 // longestClock bounds the reading of a clock.

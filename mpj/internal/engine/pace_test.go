@@ -10,9 +10,9 @@ import (
 
 // A race is a replica and its master, which both take the steps of a program.
 type race struct {
-	pace   pace
-	master history
-	said   []time.Duration // times at which the replica reported that it is ahead
+	pace    pace
+	master  history
+	reports []time.Duration // times at which the replica reported that it is ahead
 	// away reports whether the master's machine is stopped.
 	away func(at time.Duration) bool
 }
@@ -20,7 +20,7 @@ type race struct {
 const (
 	raceTick  = 100 * time.Microsecond // time unit in which all due events happen
 	raceRound = 3 * raceTick           // round-trip time of a message
-	// masterClock is by how much the master's clock is ahead of the replica's.
+	// masterClock is the lead of the master's clock over the replica's.
 	masterClock = time.Hour
 )
 
@@ -43,8 +43,8 @@ func (r *race) run(lasts time.Duration, replica, master func(at time.Duration) i
 			answer, returns = paceAnswer{at + masterClock, r.master.appendTo(nil)}, at+raceRound/3
 		}
 		if returns != 0 && at >= returns {
-			if r.pace.hear(question, answer, at) {
-				r.said = append(r.said, at)
+			if r.pace.receive(question, answer, at) {
+				r.reports = append(r.reports, at)
 			}
 			question, returns = 0, 0
 		}
@@ -81,20 +81,20 @@ func TestReplicaThatIsAheadReportsIt(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRace()
 			r.run(20*time.Second, every(tt.step, 0), every(tt.step, tt.lag))
-			if len(r.said) == 0 || r.said[0] > tt.within {
-				t.Fatalf("reported at %v, want within %v", r.said, tt.within)
+			if len(r.reports) == 0 || r.reports[0] > tt.within {
+				t.Fatalf("reported at %v, want within %v", r.reports, tt.within)
 			}
-			for i := 2; i < len(r.said); i++ {
-				if r.said[i]-r.said[i-1] < 3*(r.said[i-1]-r.said[i-2])/2 {
-					t.Errorf("reported at %v: the intervals do not double", r.said)
+			for i := 2; i < len(r.reports); i++ {
+				if r.reports[i]-r.reports[i-1] < 3*(r.reports[i-1]-r.reports[i-2])/2 {
+					t.Errorf("reported at %v: the intervals do not double", r.reports)
 				}
 			}
 		})
 	}
 }
 
-// TestStoppedMasterIsDetected checks a master that, whenever it resumes, takes all pending
-// steps before it answers.
+// TestStoppedMasterIsDetected simulates a master that, whenever it resumes, takes all pending steps
+// before it answers.
 func TestStoppedMasterIsDetected(t *testing.T) {
 	const cycle = 10 * time.Millisecond
 	r := newRace()
@@ -106,15 +106,15 @@ func TestStoppedMasterIsDetected(t *testing.T) {
 		taken += due
 		return int(due)
 	})
-	if len(r.said) == 0 || r.said[0] > time.Second {
-		t.Errorf("reported at %v, want within 1s", r.said)
+	if len(r.reports) == 0 || r.reports[0] > time.Second {
+		t.Errorf("reported at %v, want within 1s", r.reports)
 	}
 }
 
-// TestReplicasThatAlternateAreLevel checks two replicas that share a processor and so are ahead of
-// each other in turn. By chance, one may be favoured for a while.
+// TestReplicasThatAlternateAreLevel simulates two replicas that share a processor and so are ahead
+// of each other in turn. By chance, one of them may be ahead more often for a while.
 func TestReplicasThatAlternateAreLevel(t *testing.T) {
-	said, seed := 0, rand.Uint64()
+	reports, seed := 0, rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 10 {
 		// In a round, each replica has a turn of the same length, in random order.
@@ -132,26 +132,26 @@ func TestReplicasThatAlternateAreLevel(t *testing.T) {
 			}
 		}
 		r.run(30*time.Second, inTurn(false), inTurn(true))
-		said += len(r.said)
+		reports += len(r.reports)
 	}
-	if said > 1 {
-		t.Errorf("seed %d: reported %d times in 10 jobs of 30 s", seed, said)
+	if reports > 1 {
+		t.Errorf("seed %d: reported %d times in 10 jobs of 30 s", seed, reports)
 	}
 }
 
-// TestLevelReplicasSeldomReportALead checks replicas that are held up sometimes and
-// then catch up. Long pauses that cluster by chance may look like a slow machine.
+// TestLevelReplicasSeldomReportALead simulates replicas that occasionally pause and then catch up.
+// Long pauses that cluster by chance may look like a slow machine.
 func TestLevelReplicasSeldomReportALead(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
 		every       int // mean interval of pauses in steps of 1 ms
 		least, most time.Duration
-		said        int // most reports in total
+		reports     int // most reports in total
 	}{
 		{"pauses", 1000, 0, 100 * time.Millisecond, 0},
 		{"long pauses", 4000, 100 * time.Millisecond, 300 * time.Millisecond, 2},
-		{"collecting garbage", 100, 2 * time.Millisecond, 20 * time.Millisecond, 0},
-		{"processors that are shared", 10, 0, 10 * time.Millisecond, 0},
+		{"garbage collection", 100, 2 * time.Millisecond, 20 * time.Millisecond, 0},
+		{"shared processors", 10, 0, 10 * time.Millisecond, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			seed := rand.Uint64()
@@ -174,14 +174,14 @@ func TestLevelReplicasSeldomReportALead(t *testing.T) {
 					return n
 				}
 			}
-			said := 0
+			reports := 0
 			for range 5 {
 				r := newRace()
 				r.run(30*time.Second, noisy(), noisy())
-				said += len(r.said)
+				reports += len(r.reports)
 			}
-			if said > tt.said {
-				t.Fatalf("seed %d: reported %d times in 5 jobs of 30 s, want at most %d", seed, said, tt.said)
+			if reports > tt.reports {
+				t.Fatalf("seed %d: reported %d times in 5 jobs of 30 s, want at most %d", seed, reports, tt.reports)
 			}
 		})
 	}
@@ -203,12 +203,12 @@ func TestClearSpells(t *testing.T) {
 		want   bool
 	}{
 		{"none", spells{}, false},
-		{"short ones, always the same process", turns(8, time.Millisecond, 2*time.Millisecond), false},
-		{"more of them", turns(9, time.Millisecond, 2*time.Millisecond), true},
-		{"the other", turns(9, -time.Millisecond, -2*time.Millisecond), false},
-		{"in turn", turns(100, 3*time.Millisecond, -3*time.Millisecond), false},
-		{"in turn, the other's are shorter", turns(100, 3*time.Millisecond, -time.Millisecond), true},
-		{"a long one", turns(1, time.Second, 0), false},
+		{"8 short spells of the replica", turns(8, time.Millisecond, 2*time.Millisecond), false},
+		{"9 short spells of the replica", turns(9, time.Millisecond, 2*time.Millisecond), true},
+		{"9 short spells of the master", turns(9, -time.Millisecond, -2*time.Millisecond), false},
+		{"equal spells in turn", turns(100, 3*time.Millisecond, -3*time.Millisecond), false},
+		{"spells in turn, shorter ones of the master", turns(100, 3*time.Millisecond, -time.Millisecond), true},
+		{"one long spell", turns(1, time.Second, 0), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.spells.clear(clarity * clarity); got != tt.want {
@@ -230,12 +230,12 @@ func TestLateAnswerShowsNoLead(t *testing.T) {
 		}
 		answered := at
 		if at += time.Millisecond; i%10 != 0 {
-			at += 300 * time.Millisecond // answers take long
+			at += 300 * time.Millisecond // answers are slow
 		}
-		if p.hear(q, paceAnswer{answered + time.Millisecond/2, m.appendTo(nil)}, at) || p.lead > 0 {
+		if p.receive(q, paceAnswer{answered + time.Millisecond/2, m.appendTo(nil)}, at) || p.lead > 0 {
 			t.Fatalf("lead %v over a level master", p.lead)
 		}
-		p.known = 0 // so that it asks, though they are level
+		p.known = 0 // make the replica ask although they are level
 		at += tickInterval
 	}
 }
@@ -249,8 +249,8 @@ func TestMasterDelayedOnceIsNotSlow(t *testing.T) {
 		taken += due
 		return int(due)
 	})
-	if len(r.said) > 0 {
-		t.Errorf("reported a lead at %v", r.said)
+	if len(r.reports) > 0 {
+		t.Errorf("reported a lead at %v", r.reports)
 	}
 }
 
@@ -266,14 +266,14 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	if asked != 5 {
 		t.Errorf("asked %d times in 5 s, want once in %v", asked, paceTimeout)
 	}
-	if p.hear(p.question-1, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.heard {
+	if p.receive(p.question-1, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.answered {
 		t.Error("an answer to an earlier question counts")
 	}
-	if p.hear(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); !p.heard {
+	if p.receive(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); !p.answered {
 		t.Error("the answer does not count")
 	}
-	p.heard = false
-	if p.hear(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.heard {
+	p.answered = false
+	if p.receive(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.answered {
 		t.Error("a second answer counts")
 	}
 }
@@ -295,7 +295,7 @@ func TestReplacedMasterNeedsALargerLead(t *testing.T) {
 func TestHistoryRecordsWhenStepsWereTaken(t *testing.T) {
 	var h history
 	if got := h.appendTo(nil); len(got) != 1 || got[0] != (mark{}) {
-		t.Errorf("of no step: %v", got)
+		t.Errorf("marks without a step: %v", got)
 	}
 	const each, steps = markGap / 2, 10 * paceMarks
 	for i := range steps {
@@ -322,9 +322,9 @@ func TestCompare(t *testing.T) {
 	}{
 		{"level", one, 0, 50, 0, 0},
 		{"ahead by a part of each step", []mark{{0, 0}, {1, 14}, {2, 24}, {3, 34}}, 0, 50, 12, 0},
-		{"ahead by many", []mark{{0, 0}}, 0, 50, 40, 0},
+		{"ahead by many steps", []mark{{0, 0}}, 0, 50, 40, 0},
 		{"behind", []mark{{7, 0}}, 5, 50, 0, 45},
-		{"now the one, now the other", []mark{{0, 0}, {2, 15}, {3, 35}}, 0, 50, 10, 5},
+		{"each ahead in turn", []mark{{0, 0}, {2, 15}, {3, 35}}, 0, 50, 10, 5},
 		{"a part of the time", []mark{{0, 0}, {1, 14}}, 12, 22, 4, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -359,7 +359,7 @@ func FuzzPaceAnswer(f *testing.F) {
 		p := newPace()
 		p.own.step(time.Second)
 		for at := time.Second; at < time.Minute; at += time.Second {
-			p.hear(p.tick(at), a, at+time.Millisecond)
+			p.receive(p.tick(at), a, at+time.Millisecond)
 			if p.lead < 0 || p.lead > p.need {
 				t.Fatalf("lead %v", p.lead)
 			}

@@ -9,18 +9,18 @@ import (
 // Large payloads are reused: allocating fresh memory from the system costs more than copying a
 // message into it.
 
-// The smallest and largest kept payloads, as powers of two. Smaller ones are cheap, and larger ones
-// too rare to keep.
+// The smallest and largest kept payloads, as powers of two. Smaller payloads are cheap to allocate,
+// and larger ones too rare to keep.
 const (
 	smallestKept = 12 // 4 KiB
 	largestKept  = 23 // 8 MiB
 )
 
-// kept holds the free payloads by power. Each is stored as a *byte, its first element, because
-// putting that into a pool does not allocate, and putting a slice does.
+// kept holds the free payloads by power. A payload is stored as a pointer to its first byte, because
+// putting a slice into a pool would allocate.
 var kept [largestKept + 1]sync.Pool
 
-// allocate returns size bytes of any content, for the payload of a message.
+// allocate returns size bytes with arbitrary contents, for the payload of a message.
 func allocate(size int) []byte {
 	power := bits.Len(uint(size - 1))
 	if size < 1<<smallestKept || power > largestKept {
@@ -47,15 +47,15 @@ func duplicate(payload []byte) []byte {
 	return b
 }
 
-// Short payloads that wait to be acknowledged come from a pool of the engine's own, guarded by its
-// mutex. A sync.Pool of slices would allocate when it takes one back.
+// Short payloads that wait to be acknowledged come from the engine's own pool, guarded by its mutex.
+// A sync.Pool of slices would allocate whenever a slice is returned to it.
 const (
 	shortPayload = 1 << 10 // bytes
 	shortsKept   = 2 * ackFrames
 )
 
-// lendOut returns an empty slice with room for size bytes, to be returned with giveBack. e.mu is
-// held.
+// lendOut returns an empty slice with room for size bytes, which the caller later passes to
+// giveBack. e.mu is held.
 func (e *Engine) lendOut(size int) []byte {
 	if size > shortPayload {
 		return allocate(size)[:0]
@@ -75,8 +75,8 @@ func (e *Engine) copyOf(payload []byte) []byte {
 	return b
 }
 
-// room returns size bytes of any content. Short ones come from the pool as long as it has not lent
-// out too many, because each has more room than requested.
+// room returns size bytes with arbitrary contents. Short slices come from the pool, unless it has
+// lent out too many, because each has more room than requested.
 func (e *Engine) room(size int) []byte {
 	if size == 0 || size > shortPayload {
 		return allocate(size)
@@ -93,7 +93,7 @@ func (e *Engine) room(size int) []byte {
 	return make([]byte, size)
 }
 
-// giveBack takes back what lendOut or room returned.
+// giveBack takes back a slice from lendOut or room.
 func (e *Engine) giveBack(b []byte) {
 	switch {
 	case cap(b) != shortPayload:

@@ -6,20 +6,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A Bell is where this process sleeps until another has put something into one of its rings, or
-// made room in one: see channel.Bell.
+// A Bell lets this process sleep until another process has put data into one of its rings, or made
+// room in one: see channel.Bell.
 type Bell interface {
-	Arm()    // from now on other processes ring
+	Arm()    // other processes must ring from now on
 	Sleep()  // until rung or disarmed
 	Disarm() // other processes need not ring; ends Sleep
 }
 
-// A ring is a channel's end in shared memory. It never blocks, and a goroutine of the engine must
+// A ring is an end of a channel in shared memory. It never blocks, so a goroutine of the engine must
 // poll it.
 type (
 	ringReceiver interface {
 		Ready() bool
-		Arrived() bool // Ready without the check for the end: a single load
+		Arrived() bool // like Ready, but does not detect the end; a single load
 		TryReceive(alloc func(frame.Header) []byte) (frame.Frame, bool, error)
 	}
 	ringSender interface {
@@ -34,27 +34,28 @@ type (
 //	           without system calls; see spin.go
 //	watching   the pump, which sleeps at the bell: all waiting goroutines have
 //	           spun for long enough, or the program computes
-//	resting    no goroutine: the program is between two calls. If it has not
-//	           come back within restTime, the pump watches.
+//	resting    no goroutine: the program is between two calls. If it makes no
+//	           call within restTime, the pump watches.
 type poller struct {
 	bell    Bell
-	crowded bool // more processes than processors: spinning keeps others from working
+	crowded bool // more processes than processors, so spinning delays other processes
 
 	inlets   []*inlet // inlets with rings; replaced, never modified
-	next     int      // where the next pass begins, so that no inlet is always first
+	next     int      // start of the next pass, so that no inlet is always first
 	pushing  []*outlet
 	fetches  []*fetch
 	polls    uint64 // number of passes so far
 	spinning bool
-	slow     int     // waits that should not yield, since a yield took long
+	slow     int     // number of waits that should not yield, because a yield was slow
 	awaited  *waiter // waiter of the goroutine that spins
 	watching bool
 	pumping  bool          // the pump is at the bell, or has not left it yet
 	dozing   bool          // the goroutine that spins sleeps at the bell
-	kick     chan struct{} // of capacity 1: watching has changed
+	kick     chan struct{} // of capacity 1; signals a change of watching
 }
 
-// restTime is how long the program may be outside the engine's calls before the pump watches.
+// restTime is the time that the program may spend outside calls of the engine before the pump
+// watches.
 const restTime = time.Millisecond
 
 // free reports whether the caller may spin: there are rings, and no goroutine spins.
@@ -126,7 +127,7 @@ func (e *Engine) advance() {
 	}
 }
 
-// drainMost bounds the frames of one pass, so that no ring waits long for another.
+// drainMost bounds the frames of one pass, so that no ring waits long for the others.
 const drainMost = 32
 
 // drain takes frames from a ring.
@@ -172,7 +173,7 @@ func (e *Engine) addRing(in *inlet) {
 	p.watch()
 }
 
-// closeRing closes a ring whose sender has ended it or violated the protocol.
+// closeRing closes a ring whose sender has closed it or violated the protocol.
 func (e *Engine) closeRing(in *inlet, err error) {
 	p := &e.poller
 	kept := make([]*inlet, 0, len(p.inlets))

@@ -3,11 +3,11 @@ package engine
 import (
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
-// Probe waits for a message that a receive from source with tag would take, and describes it. With
-// a named source, that is the same message at all replicas; from AnySource, it is a decision.
+// Probe waits for a message that a receive from source with tag would take, and describes it. With a
+// named source, the message is the same at all replicas; with AnySource, the result is a decision.
 func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	var found Status
 	look := func(b *mailbox) bool {
@@ -30,7 +30,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 			return there || e.over(source)
 		})
 		if err == nil && !there {
-			err = &words.FinalizedError{Rank: source}
+			err = &engineapi.FinalizedError{Rank: source}
 		}
 		return found, err
 	}
@@ -44,8 +44,8 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	return statusFrom(values), nil
 }
 
-// Iprobe describes the message that Probe would describe now, if there is one. That is a decision
-// even with a named source.
+// Iprobe describes the message that Probe would describe now, if any. The result is a decision even
+// with a named source.
 func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok bool, err error) {
 	defer func() { yieldUnless(ok) }()
 	w := waiters.Get().(*waiter)

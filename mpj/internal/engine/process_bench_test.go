@@ -25,13 +25,13 @@ type shared struct{ sender channel.Sender }
 func (s shared) Open(context.Context, view.Process) (channel.Sender, error) { return s.sender, nil }
 
 // joinShared returns a function that makes the engine of one of two processes, joined by rings.
-// reading is the way to read the other process's memory.
+// reading determines whether they may read each other's memory.
 func joinShared(reading channel.Reading) func(rank int, files []*os.File) (*engine.Engine, error) {
 	return func(rank int, files []*os.File) (*engine.Engine, error) { return joinRings(rank, files, reading) }
 }
 
-// joinRings returns the engine of process rank of two. files are a board, the ring from rank 0 to 1
-// and that from 1 to 0.
+// joinRings returns the engine of one of two ranks. files are a board, the ring from rank 0 to 1 and
+// the ring from 1 to 0.
 func joinRings(rank int, files []*os.File, reading channel.Reading) (*engine.Engine, error) {
 	board, err := channel.MapBoard(files[0])
 	if err != nil {
@@ -63,8 +63,8 @@ func joinRings(rank int, files []*os.File, reading channel.Reading) (*engine.Eng
 	return e, nil
 }
 
-// joinSocket is like joinShared, over socket pairs: files are the one from rank 0 to 1 and the one
-// from 1 to 0.
+// joinSocket is like joinShared, but over socket pairs. files are the socket from rank 0 to 1 and
+// the socket from 1 to 0.
 func joinSocket(rank int, files []*os.File) (*engine.Engine, error) {
 	out, err := channel.FromFile(files[rank])
 	if err != nil {
@@ -114,13 +114,13 @@ func newShared() (files []*os.File, err error) {
 	return files, nil
 }
 
-// A way is a way to join the two processes of the benchmark.
-type way struct {
+// A connection is a way to join the two processes of the benchmark.
+type connection struct {
 	open func() (ours, theirs []*os.File, err error)
 	join func(rank int, files []*os.File) (*engine.Engine, error)
 }
 
-// joinTCP is like joinSocket, over TCP with TLS. The two processes first exchange their keys;
+// joinTCP is like joinSocket, but over TCP with TLS. The two processes first exchange their keys;
 // authentication does not matter here.
 func joinTCP(rank int, files []*os.File) (*engine.Engine, error) {
 	self, err := channel.NewIdentity()
@@ -151,7 +151,7 @@ func joinTCP(rank int, files []*os.File) (*engine.Engine, error) {
 	return e, nil
 }
 
-// A later opens a TCP channel on request.
+// A later is an opener that opens a TCP channel on request.
 type later struct {
 	conn  net.Conn
 	self  *channel.Identity
@@ -189,20 +189,20 @@ func newTCP() (ours, theirs []*os.File, err error) {
 	return ours, theirs, nil
 }
 
-var ways = map[string]way{
-	"tcp":    {newTCP, joinTCP},
-	"shm":    {openShared, joinShared(channel.ReadOthers)},
-	"walls":  {openShared, joinShared(channel.ReadNone)}, // like shm, where processes cannot read each other's memory
-	"socket": {newSockets, joinSocket},
+var ways = map[string]connection{
+	"tcp":            {newTCP, joinTCP},
+	"shm":            {openShared, joinShared(channel.ReadOthers)},
+	"shm-unreadable": {openShared, joinShared(channel.ReadNone)}, // like shm, where processes cannot read each other's memory
+	"socket":         {newSockets, joinSocket},
 }
 
 const (
-	partnerVariable = "ENGINE_BENCH_PARTNER" // name of the way
+	partnerVariable = "ENGINE_BENCH_PARTNER" // name of the connection
 	sizeVariable    = "ENGINE_BENCH_SIZE"
 )
 
-// partner is the other process of BenchmarkTwoProcesses: it returns each message until an empty one
-// arrives.
+// partner is the other process of BenchmarkTwoProcesses. It sends back each message until an empty
+// message arrives.
 func partner(way string) error {
 	e, err := ways[way].join(1, []*os.File{os.NewFile(3, ""), os.NewFile(4, ""), os.NewFile(5, "")})
 	if err != nil {

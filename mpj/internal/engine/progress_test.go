@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// configs returns the ways to join processes.
+// configs returns jobs with all kinds of channels.
 func configs(ranks int) map[string]localworld.Config {
 	return map[string]localworld.Config{
 		"self":        {Ranks: ranks, Replicas: 1},
@@ -26,8 +26,8 @@ func configs(ranks int) map[string]localworld.Config {
 	}
 }
 
-// everyWay runs program as every process of a job, joined in every way. It flushes the messages of
-// program before its process finishes.
+// everyWay runs program as every process of a job, with every kind of channel. It flushes the
+// messages of program before the process finishes.
 func everyWay(t *testing.T, ranks int, program func(*localworld.World, view.Process, *engine.Engine) error) {
 	for name, config := range configs(ranks) {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +65,7 @@ func TestProgressWithoutTheProgram(t *testing.T) {
 							return err
 						}
 						if p.Rank == idle {
-							<-over // each replica of the other rank sends one
+							<-over // each replica of the other rank sends to this channel
 						}
 						if _, err := e.Wait(r); err != nil {
 							return err
@@ -95,8 +95,8 @@ func startTransfer(p view.Process, e *engine.Engine, buf []byte) (*engine.Reques
 	return e.Irecv(context2, 0, 0, buf)
 }
 
-// TestSynchronousSend checks that a synchronous send is done when its message has been matched, and
-// not before.
+// TestSynchronousSend checks that a synchronous send ends when its message has been matched, and not
+// earlier.
 func TestSynchronousSend(t *testing.T) {
 	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
 		for round := range 20 {
@@ -162,7 +162,8 @@ func TestR2SynchronousSendsSurviveKills(t *testing.T) {
 	}
 }
 
-// TestMatchedProbe checks that a message taken by a probe is received once, by its own receive.
+// TestMatchedProbe checks that a message that a matched probe has taken is received once, by Mrecv
+// or Imrecv.
 func TestMatchedProbe(t *testing.T) {
 	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
 		sizes := []int{3, 200_000, 0}
@@ -223,7 +224,7 @@ func TestCancel(t *testing.T) {
 		}
 		err = e.Cancel(never)
 		if errors.Is(err, engine.ErrReplicated) {
-			return nil // it must return this error
+			return nil // the error is expected
 		}
 		if s, waitErr := e.Wait(never); err != nil || waitErr != nil || !s.Cancelled {
 			return fmt.Errorf("cancelled: %+v, %w, %w", s, err, waitErr)
@@ -259,8 +260,8 @@ func TestTruncation(t *testing.T) {
 	})
 }
 
-// TestUnexpectedMessagesAreBounded checks that credit bounds the messages that a receiver must
-// keep. Beyond it, messages wait at their sender.
+// TestUnexpectedMessagesAreBounded checks that credit bounds the messages that a receiver must keep.
+// Further messages wait at their sender.
 func TestUnexpectedMessagesAreBounded(t *testing.T) {
 	const messages, size = 200, 60 << 10
 	for _, name := range []string{"self", "rings", "sockets"} {
@@ -271,7 +272,7 @@ func TestUnexpectedMessagesAreBounded(t *testing.T) {
 			if p.Rank == 0 {
 				n, err := flood(e, messages, size, sent)
 				if n > 2<<20/size {
-					err = fmt.Errorf("%d messages of %d bytes went before any was received", n, size)
+					err = fmt.Errorf("%d messages of %d bytes were sent before any was received", n, size)
 				}
 				return errors.Join(err, e.Flush())
 			}
@@ -289,8 +290,8 @@ func TestUnexpectedMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// flood starts messages to rank 1, closes sent, and waits for the messages. It returns how many
-// were done before sent was closed.
+// flood starts sends to rank 1, closes sent, and waits for the sends. It returns the number of sends
+// that ended before sent was closed.
 func flood(e *engine.Engine, messages, size int, sent chan<- struct{}) (int, error) {
 	var rs []*engine.Request
 	buf := make([]byte, size)
@@ -311,7 +312,7 @@ func flood(e *engine.Engine, messages, size int, sent chan<- struct{}) (int, err
 	return len(done), err
 }
 
-// FuzzDirectFrames checks that no frame from another process can do more than stop the engine.
+// FuzzDirectFrames checks that a frame from another process can at most stop the engine.
 func FuzzDirectFrames(f *testing.F) {
 	f.Add(uint8(frame.Announce), uint32(2), uint32(100), int32(0), uint64(1), make([]byte, 8))
 	for kind := frame.Data; kind <= frame.Body; kind++ {

@@ -2,9 +2,9 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/protection"
 
-// flowLimit is how many bytes may be queued, or kept for processes that lack them, before a send of
-// a protected engine waits. Raising it costs memory and hides slow links; lowering it makes every
-// sender wait for the slowest replica.
+// flowLimit is the number of bytes that may be queued, or kept for processes that lack them, before
+// a send of an engine with a protocol waits. A higher limit costs memory and hides slow links; a
+// lower limit makes every sender wait for the slowest replica.
 var flowLimit = 64 << 20 // a variable for tests
 
 // load is the number of bytes that flowLimit limits. e.mu is held.
@@ -38,12 +38,12 @@ func (e *Engine) protect(m protection.Message) {
 	e.writeTo(m.Dest)
 }
 
-// directLoad is the most bytes of this process's messages that other processes may lack for a send
-// to write by itself. It is less than the system buffers for a connection, so the send does not
-// wait for a replica that hangs.
+// directLoad bounds the bytes of this process's messages that other processes may lack when a send
+// writes its frames itself. It is less than the system buffers for a connection, so the send does
+// not wait for a hanging replica.
 const directLoad = 32 << 10
 
-// noRank stands for no rank.
+// noRank is an invalid rank.
 const noRank = -1
 
 // usedAgain reports whether a payload's memory is worth reusing.

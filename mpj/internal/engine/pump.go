@@ -46,7 +46,7 @@ func (e *Engine) watchBell() {
 			armed = false
 		case !armed:
 			e.poller.bell.Arm()
-			armed = true // and poll once more
+			armed = true // poll again before sleeping
 		default:
 			e.poller.bell.Sleep()
 			armed = false

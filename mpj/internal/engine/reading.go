@@ -9,15 +9,15 @@ import (
 )
 
 // Within a machine, an announcement contains the address of the payload. The receiver may read the
-// payload from there instead of asking for it:
+// payload from that address instead of requesting it:
 //
 //	Announce, address ->  read, when a receive has matched  <- Clear, not needed
 //
-// That takes one copy where a ring takes two, and the sender has nothing to do meanwhile. But the
+// Reading takes one copy where a ring takes two, and the sender has nothing to do meanwhile. But the
 // two copies of a ring run in parallel if a processor is free for each. They also stay within the
-// second-level caches, which the system's copy of a long payload does not. So the engine reads only
-// in exchanges, in which both processors are busy anyway. Times on two processors in µs, by ring
-// and by reading:
+// second-level caches, unlike the system's copy of a long payload. So the engine reads only in
+// exchanges, in which both processors are busy anyway. Times on two processors in µs, with the ring
+// and with reading:
 //
 //	                         128 KiB     256 KiB       1 MiB      4 MiB
 //	2 ranks  latency                     28    51   110   197  586  1256
@@ -48,8 +48,8 @@ type memoryReader interface {
 // addressSize is the length of an address in the payload of an announcement.
 const addressSize = 8
 
-// attachAddress adds the address of the payload to an announcement, if the receiver may read it
-// there. The address stays in r, on the heap, until the receiver is done.
+// attachAddress adds the address of the payload to an announcement, if the receiver may read this
+// process's memory. The address stays in r, on the heap, until the receiver is done.
 func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 	if n := len(r.body); o.memory != nil && n > 0 && n <= readLimit {
 		binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
@@ -57,18 +57,18 @@ func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 	}
 }
 
-// reads reports whether this process should read m from the memory of its sender. It does if that memory
-// is readable and other payloads are pending here, as in an exchange.
+// reads reports whether this process should read m from the memory of its sender. It should if that
+// memory is readable and this process has other pending payloads, as in an exchange.
 func (e *Engine) reads(in *inlet, m message) bool {
 	return m.address != 0 && m.full <= readLimit && e.bodies > 0 && in.memory != nil && in.memory.CanRead()
 }
 
-// read reads m into the buffer of r, which it has matched. It takes at most some 50 µs. e.mu is
+// read reads m into the buffer of r, which has matched m. It takes at most about 50 µs. e.mu is
 // held.
 func (e *Engine) read(in *inlet, r *Request, m message) {
 	switch err := in.memory.ReadMemory(m.address, r.buf[:m.full]); {
 	case errors.Is(err, channel.ErrUnreadable):
-		e.askFor(in, r, m.Seq) // useless if its sender has ended: a view will follow
+		e.askFor(in, r, m.Seq) // has no effect if the sender has ended; a view will follow
 	case err != nil:
 		e.fail(protocolError(in.from, err))
 	default:

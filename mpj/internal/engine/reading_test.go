@@ -21,7 +21,7 @@ func readers(wrap func(from, to view.Process, s channel.Sender) channel.Sender) 
 	})
 }
 
-// A liar announces payloads at wrong addresses.
+// A liar is a ring that announces payloads at wrong addresses.
 type liar struct {
 	*channel.ShmSender
 	address uint64
@@ -57,7 +57,7 @@ func exchangeOnce(p view.Process, e *engine.Engine, out, in []byte) error {
 	return err
 }
 
-// meet opens the channels between ranks 0 and 1. When the other rank has sent twice, it has
+// meet opens the channels between ranks 0 and 1. When it returns, each rank has sent twice and
 // received once.
 func meet(p view.Process, e *engine.Engine) error {
 	for range 2 {
@@ -86,7 +86,7 @@ func TestPayloadOfAFailedSenderIsCompleteOrLost(t *testing.T) {
 	for range 50 {
 		const size = 1 << 19
 		job, looks := readers(nil), random.IntN(20)
-		torn := errors.New("delivered what its sender did not send")
+		torn := errors.New("delivered a payload that the sender did not send")
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			if err := meet(p, e); err != nil {
 				return err

@@ -15,13 +15,13 @@ type messageID struct {
 	seq     uint64
 }
 
-// Each replica of a message's destination reports the match by a Receipt. For a synchronous message
-// it sends the Receipt to all replicas of the source. For others it sends it to the replicas that
-// have asked with a Query, because their send waits. Receipts are neither numbered nor kept. When
-// one may have been lost with a process or a channel, the sender asks, and the replicas that have
-// matched report again.
+// Each replica of a message's destination reports the match in a Receipt. It reports the match of a
+// synchronous message to all replicas of the source, and of any other message only to the replicas
+// whose send waits and that have sent a Query. Receipts are neither numbered nor kept. When a
+// Receipt may have been lost with a process or a channel, the sender asks, and the replicas that
+// have matched the message report again.
 
-// sendSynchronously sends m. r is done when m has been matched. A message to this process itself
+// sendSynchronously sends m. r is done when m has been matched. A message of this process to itself
 // may be matched before protect returns.
 func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 	h := e.next(m.Context, m.Dest, len(m.Payload))
@@ -31,12 +31,12 @@ func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 		delete(e.receipts, h.name)
 		h.matched = true
 	}
-	if e.sendHeld(r, &h, m); !h.over { // all replicas may have matched it without this process having heard
+	if e.sendHeld(r, &h, m); !h.over { // all replicas may have matched m before a Receipt could arrive
 		e.query(&h)
 	}
 }
 
-// report reports the match of m to the replicas of its source that need to know.
+// report reports the match of m to the replicas of its source that wait for it.
 func (e *Engine) report(m message) {
 	name := messageID{m.Context, m.Source, m.Seq}
 	switch {
@@ -76,8 +76,8 @@ func (e *Engine) receipt(name messageID, replica int) {
 	}
 }
 
-// maxReceipts bounds the entries that other processes can make this process remember. A forgotten
-// receipt is asked for when the view changes.
+// maxReceipts bounds the entries that other processes can make this process keep. A dropped receipt
+// is requested again when the view changes.
 const maxReceipts = 1 << 16
 
 // arrivedReceipt processes a Receipt or a Query of another process.
@@ -98,14 +98,14 @@ func (e *Engine) arrivedReceipt(from view.Process, f frame.Header) {
 	}
 }
 
-// hasMatched reports whether a message has arrived and either been matched or will never be.
+// hasMatched reports whether a message has arrived and was matched or will never be matched.
 func (e *Engine) hasMatched(name messageID) bool {
 	return e.protocol.Received(name.context, name.rank) >= name.seq &&
 		(e.ending || !e.mailbox(name.context).has(name.rank, name.seq))
 }
 
-// answerAsked answers the processes that have asked for messages that a checkpoint holds as
-// received.
+// answerAsked answers the processes that have asked about messages that are received in a
+// checkpoint.
 func (e *Engine) answerAsked() {
 	for name, by := range e.asked {
 		if e.hasMatched(name) {
@@ -117,16 +117,17 @@ func (e *Engine) answerAsked() {
 	}
 }
 
-// ask records that p must be told when a message of its rank is matched. Queries are bounded by the
-// number of messages here plus maxReceipts for messages that have not arrived. The master of a rank
-// sends its query after the message.
+// ask records that p must get a Receipt when a message of its rank is matched. The number of queries
+// is bounded by the number of unmatched messages at this process, plus maxReceipts for messages that
+// have not arrived. The master of a rank sends its query after the message.
 func (e *Engine) ask(name messageID, p view.Process) {
 	if !slices.Contains(e.asked[name], p) {
 		e.asked[name] = append(e.asked[name], p)
 	}
 }
 
-// queryAll asks again for the matches of all held sends, to one rank or, if rank is noRank, to all.
+// queryAll asks again for the matches of all held sends to one rank or, if rank is noRank, to all
+// ranks.
 func (e *Engine) queryAll(rank int) {
 	for _, h := range e.held {
 		if rank == noRank || h.name.rank == rank {
@@ -148,7 +149,7 @@ func (e *Engine) query(h *heldSend) {
 			Header: frame.Header{Kind: frame.Query, Context: h.name.context, Rank: uint32(e.self.Rank), Seq: h.name.seq},
 		}})
 	}
-	if !lives { // the rank has finished without it
+	if !lives { // the rank has finished without receiving the message
 		e.endHeld(h)
 	}
 }

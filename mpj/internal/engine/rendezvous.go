@@ -12,7 +12,7 @@ import (
 // announce sends the header of a message whose payload follows on request. r is done once the
 // payload has been sent or is not needed.
 func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
-	r.context, r.source, r.tag = context, dest, tag                        // dest will ask for the payload
+	r.context, r.source, r.tag = context, dest, tag                        // dest will request the payload
 	if dest != e.self.Rank && e.outlet(view.Process{Rank: dest}).dropped { // dest has finished
 		r.finish()
 		return
@@ -53,7 +53,8 @@ func (e *Engine) bodyDone() {
 	e.flush.wake()
 }
 
-// clear gets the payload of an announced message, or tells its sender that there is no room for it.
+// clear gets the payload of an announced message, or tells the sender that the receive has no room
+// for it.
 func (e *Engine) clear(r *Request, m message) {
 	in := e.inlets[m.Source]
 	switch {
@@ -72,7 +73,7 @@ func (e *Engine) clear(r *Request, m message) {
 	e.askFor(in, r, m.Seq)
 }
 
-// askFor asks for the payload of an announced message, which goes to r.
+// askFor requests the payload of an announced message for r.
 func (e *Engine) askFor(in *inlet, r *Request, name uint64) {
 	if in.link.cleared == nil {
 		in.link.cleared = make(map[uint64]*Request)
@@ -82,11 +83,11 @@ func (e *Engine) askFor(in *inlet, r *Request, name uint64) {
 	e.answer(in.from, name, needed)
 }
 
-// The rank field of a Clear: whether a Body should follow.
+// The rank field of a Clear states whether a Body should follow.
 const (
 	needed     = 0
-	notNeeded  = 1 // there is no room for it, or it has been read
-	unreadable = 2 // the receiver cannot read the payload; the sender must send it through the ring
+	notNeeded  = 1 // the receive has no room for the payload, or the payload has been read
+	unreadable = 2 // the receiver cannot read the memory; the sender must send the payload through the ring
 )
 
 // answer sends a Clear.
@@ -107,7 +108,7 @@ func (e *Engine) takeAnnounce(in *inlet, f *frame.Frame) error {
 	default:
 		return fmt.Errorf("announcement with a payload of %d bytes", len(f.Payload))
 	}
-	f.Payload = nil // its memory is reused
+	f.Payload = nil // the memory is reused
 	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
 	e.deliverDirect(m)
 	return nil
@@ -117,7 +118,7 @@ func (e *Engine) takeClear(from view.Process, h frame.Header) error {
 	o := e.outlet(from)
 	r := o.announced[nameOf(h)]
 	switch {
-	case o.dropped: // the sender of the Clear has finished since: the send is done
+	case o.dropped: // the sender of the Clear has finished since, so the send is done
 		return nil
 	case r == nil:
 		return fmt.Errorf("request for message %d, which was not announced", nameOf(h))

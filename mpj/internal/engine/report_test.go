@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A reporter loses the first Receipt that it should send, and breaks.
+// A reporter is a sender that loses the first Receipt, and breaks.
 type reporter struct {
 	channel.Sender
 	lost, queried func() // called when the Receipt is lost, and when a Query has been sent
@@ -40,9 +40,10 @@ func (r *reporter) Send(frames ...frame.Frame) error {
 	return err
 }
 
-// TestR2AnswerBeforeTheChannelIsOpen loses a Receipt with its channel. The sender notices the next
-// channel at once, and asks. The answer is given before the goroutine that opens that channel can
-// use it. The engine must not take the answer for a frame of the last channel.
+// TestR2AnswerBeforeTheChannelIsOpen loses a Receipt with its channel. The sender of the message
+// notices the next channel at once, and asks again. The answer is queued before the goroutine that
+// opens that channel can use it. The engine must not mistake the answer for a frame of the previous
+// channel.
 func TestR2AnswerBeforeTheChannelIsOpen(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errors.New("hangs"))
 	defer cancel()
@@ -54,7 +55,7 @@ func TestR2AnswerBeforeTheChannelIsOpen(t *testing.T) {
 	config := localworld.Config{Ranks: 2, Replicas: 2, Wrap: func(_, _ view.Process, inner channel.Sender) channel.Sender {
 		w := &reporter{Sender: inner, broken: make(chan struct{}), queried: func() { queried.Do(func() { close(query) }) }}
 		select {
-		case <-once: // the next channel from r to s: wait until r has answered
+		case <-once: // on the next channel from r to s, wait until r has answered
 			e := <-engines
 			e.Recv(context2, 0, asked, nil) // ends at the latest with ctx
 		default:
@@ -63,7 +64,7 @@ func TestR2AnswerBeforeTheChannelIsOpen(t *testing.T) {
 		return w
 	}}
 	job := localworld.New(ctx, config)
-	job.Kill(view.Process{Rank: 0, Replica: 1}) // their replicas would report as well
+	job.Kill(view.Process{Rank: 0, Replica: 1}) // otherwise these replicas would also report
 	job.Kill(view.Process{Rank: 1, Replica: 1})
 	err := job.Run(func(p view.Process, e *engine.Engine) error {
 		switch p {

@@ -8,19 +8,19 @@ func statusOf(m message) Status {
 	return Status{Source: m.Source, Tag: m.Tag, Size: m.size()}
 }
 
-// A Request is a pending send, receive or operation of the caller's. It belongs to the engine until
-// it is done.
+// A Request is a pending send or receive, or an operation of the caller. It belongs to the engine
+// until it is done.
 type Request struct {
 	// For a receive:
 	source int
 	tag    int32
 	buf    []byte
-	whole  bool // takes a message of any length, in a buffer of its own
-	hold   bool // for Mprobe: done once it has its message, whose payload is taken later
-	posted bool // it is in its mailbox
+	whole  bool // takes a message of any length, in a new buffer
+	hold   bool // for Mprobe: done once it has a message, whose payload is taken later
+	posted bool // the receive is in its mailbox
 	// For a receive in a protected engine:
 	wildcard bool // source was AnySource
-	exact    bool // takes the message (source, seq) and no other
+	exact    bool // takes only the message (source, seq)
 	seq      uint64
 	point    protection.Point // point of a wildcard
 	proposed bool             // bound has been proposed to the protocol as the outcome
@@ -29,13 +29,13 @@ type Request struct {
 	// For a send to rank source whose payload waits for its receive:
 	context   uint32 // also for a receive
 	body      []byte
-	announced bool              // announced, and the receiver has not asked for it
+	announced bool              // announced, but the receiver has not requested it
 	address   [addressSize]byte // address of body, for the announcement
 
 	operation bool // completed by Finish
 
 	done    bool
-	err     error // why it failed; nil otherwise
+	err     error // reason of the failure, or nil
 	status  Status
 	payload []byte // received, not yet copied to buf
 	waiter  *waiter
@@ -59,8 +59,8 @@ func (e *Engine) recycle(r *Request) {
 	}
 }
 
-// spare bounds the requests and waiters that are kept: one of each for every goroutine that is in a
-// call.
+// spare bounds the requests and waiters that are kept for reuse: enough for this number of
+// goroutines in calls.
 const spare = 16
 
 // complete ends receive r with m, whose payload has arrived.
@@ -106,8 +106,8 @@ func (e *Engine) wait(r *Request) error {
 	return nil
 }
 
-// result returns the result of r. If the received payload is not in r's buffer yet, result copies
-// it there. The program's own goroutine does that, without delaying the engine.
+// result returns the result of r. If the received payload is not in the buffer of r yet, result
+// copies it there, in the program's own goroutine, without delaying the engine.
 func (r *Request) result() (Status, error) {
 	if r.err != nil {
 		return r.status, r.err
@@ -131,7 +131,7 @@ func (r *Request) truncated() error {
 	return nil
 }
 
-// Wait waits until r is done and returns its result. It may be called again.
+// Wait waits until r is done and returns the result of r. It may be called repeatedly.
 func (e *Engine) Wait(r *Request) (Status, error) {
 	e.mu.Lock()
 	err := e.wait(r)
@@ -145,7 +145,7 @@ func (e *Engine) Wait(r *Request) (Status, error) {
 // Begin returns a request that the caller completes with Finish.
 func (e *Engine) Begin() *Request { return &Request{whole: true, operation: true} }
 
-// Finish completes a request that Begin made.
+// Finish completes a request that Begin returned.
 func (e *Engine) Finish(r *Request, s Status, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -153,15 +153,15 @@ func (e *Engine) Finish(r *Request, s Status, err error) {
 	r.finish()
 }
 
-// Go runs f in a goroutine that Close waits for. Once the engine has stopped, every call that f
-// makes on it fails, so that f can end.
+// Go runs f in a goroutine that Close waits for. Once the engine has stopped, all its methods fail,
+// so that f can end.
 func (e *Engine) Go(f func()) {
 	e.running.Go(f)
 }
 
 // Cancel cancels a receive that has not matched: the receive is then done, and its Status reports
 // the cancellation. Cancel has no effect on other requests. Replicas cannot cancel, because a named
-// receive of one may have matched when that of another has not.
+// receive may have matched at one replica but not at another.
 func (e *Engine) Cancel(r *Request) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 type segment struct {
 	file    *os.File // nil if closed
 	written uint64   // bytes in the file
-	writing []byte   // bytes after those, being written to the file
-	tail    []byte   // bytes after those
+	writing []byte   // following bytes, which are being written to the file
+	tail    []byte   // bytes after writing
 	spare   []byte   // memory of an earlier tail, for reuse
 	busy    bool     // a goroutine writes
 }
@@ -57,9 +57,9 @@ func (s *segment) write(mu *sync.Mutex) error {
 	return nil
 }
 
-// piece returns the bytes that follow a position, and whether they reach the end. It returns nil
-// and false when there is no such position, or when the file cannot be read. mu is held, but not
-// while it reads.
+// piece returns the bytes that follow a position, and whether they reach the end. It returns nil and
+// false when the position does not exist or the file cannot be read. mu is held, but not while it
+// reads.
 func (s *segment) piece(position uint64, mu *sync.Mutex) (b []byte, last bool) {
 	switch end := s.length(); {
 	case s.file == nil || position > end:

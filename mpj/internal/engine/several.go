@@ -2,8 +2,8 @@ package engine
 
 import "runtime"
 
-// The calls here inspect several requests at once. Their result depends on timing, so it is a
-// decision.
+// The calls here inspect several requests at once. Their results depend on timing, so they are
+// decisions.
 
 // Waitany waits until one of the requests is done and returns its index.
 func (e *Engine) Waitany(rs []*Request) (int, error) {
@@ -57,7 +57,8 @@ func indexDone(rs []*Request) int {
 	return -1
 }
 
-// Waitsome waits until some of the requests are done and returns their indices.
+// Waitsome waits until at least one of the requests is done and returns the indices of those that
+// are done.
 func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
 	return e.decideRequests(rs, func() ([]uint64, bool) {
 		done := allDone(rs)
@@ -106,8 +107,8 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 	return e.decideRequests(rs, func() ([]uint64, bool) { return allDone(rs), true })
 }
 
-// Testall reports whether all requests are done. At a replica, they may not be done yet, but will
-// be: the caller must call Wait for them.
+// Testall reports whether all requests are done. At a replica, some may not be done yet when Testall
+// returns true, but they will be: the caller must call Wait for all of them.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
 	if e.protocol == nil {
 		pending, err := e.look(func() int { return indexPending(rs) })

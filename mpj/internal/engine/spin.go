@@ -5,43 +5,44 @@ import (
 	"time"
 )
 
-// A goroutine that waits polls the rings itself. How long it polls, and what it does between two
-// looks, depends on whether there is a processor for each rank:
+// A goroutine that waits polls the rings itself. The duration of the polling, and the action between
+// two looks, depend on whether each rank has a processor:
 //
 //	                 at first     after spinTime       in the end
 //	enough           looks        yields every time    sleeps, after yieldTime
 //	crowded          yields every time                 sleeps, after crowdedTime
 //
-// In the end, a goroutine that waits for the ring of one rank sleeps at the bell itself (doze). For
-// any other wait, the pump takes over and sleeps there.
+// In the end, a goroutine that waits for the ring of one rank sleeps at the bell itself (doze). In
+// any other wait, the pump takes over and sleeps at the bell.
 //
-// A yield hands the processor to a rank that has work to do, for a third of the cost of sleeping
-// and being woken. It is useless where the scheduler keeps the ranks apart in groups
+// A yield passes the processor to a rank that has work to do, for a third of the cost of sleeping
+// and being woken. It has no effect where the scheduler keeps the ranks in separate groups
 // (sched_autogroup, cgroups), or when the other ranks compute; the bell covers those cases. Where
-// other programs compute, each yield costs their time slices. So after a yield that took slowYield
-// or longer, the next slowWaits waits do not yield. They sleep at once if crowded, and else after
-// spinTime.
+// other programs compute, a yield lasts for their time slices. So after a yield that took slowYield
+// or longer, the next slowWaits waits do not yield. They sleep at once if crowded, and otherwise
+// after spinTime.
 const (
 	spinTime    = 30 * time.Microsecond
 	yieldTime   = 300 * time.Microsecond
 	crowdedTime = 50 * time.Microsecond
-	// lockedLooks is the number of first looks, made with the engine's mutex held, because a quick
-	// answer comes during these. They delay other goroutines by a third of a microsecond at most.
+	// lockedLooks is the number of first looks, which are made with the engine's mutex held, because
+	// a fast answer arrives during them. They delay other goroutines by at most a third of a
+	// microsecond.
 	lockedLooks = 64
 	spinLooks   = 64 // looks between two readings of the clock
-	// yieldLooks is the same with a yield after every look, which may take long.
+	// yieldLooks is the same number when each look is followed by a yield, which may be slow.
 	yieldLooks  = 4
 	yieldRounds = 32
-	slowYield   = time.Millisecond // less than a time slice, more than the looks of many ranks
-	slowWaits   = 256              // number of waits without yields after a slow one
-	// allRounds is the interval, in rounds, between looks at rings other than that of the awaited
-	// rank. Each such look touches a page or two, which a process that has just been scheduled must
-	// fetch into its caches.
+	slowYield   = time.Millisecond // shorter than a time slice, longer than the looks of many ranks
+	slowWaits   = 256              // number of waits without yields after a slow yield
+	// allRounds is the interval, in rounds, between looks at rings other than the ring of the
+	// awaited rank. Each such look touches a page or two, which a process that has just been
+	// scheduled must fetch into its caches.
 	allRounds = 8
 )
 
-// spin polls the rings until w is woken, and returns false when that takes too long. e.mu is held
-// at the beginning and the end.
+// spin polls the rings until w is woken, or returns false after some time. e.mu is held at the
+// beginning and the end.
 func (e *Engine) spin(w *waiter) bool {
 	p := &e.poller
 	p.rest()
@@ -55,8 +56,8 @@ func (e *Engine) spin(w *waiter) bool {
 	return woken
 }
 
-// pollFor polls the rings until w is woken or the engine stops. It returns false when it has taken
-// too long and the pump should poll instead.
+// pollFor polls the rings until w is woken or the engine stops. It returns false after some time,
+// and the pump should then poll instead.
 func (e *Engine) pollFor(w *waiter) bool {
 	p := &e.poller
 	limit := yieldTime
@@ -111,7 +112,7 @@ func (e *Engine) ringOf(w *waiter) *inlet {
 	return nil
 }
 
-// expected is ringOf, or nil if other rings matter at the moment.
+// expected returns the result of ringOf, or nil if other rings also matter at the moment.
 func (e *Engine) expected(w *waiter) *inlet {
 	if e.bodies > 0 || len(e.sleepers) > 0 || len(e.poller.pushing) > 0 {
 		return nil
@@ -119,7 +120,7 @@ func (e *Engine) expected(w *waiter) *inlet {
 	return e.ringOf(w)
 }
 
-// progressFrom is progress that polls only the ring of first, except every allRounds rounds.
+// progressFrom is like progress, but polls only the ring of first, except every allRounds rounds.
 func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
 	if first == nil || round%allRounds == 0 {
 		return e.progress()
@@ -132,7 +133,8 @@ func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
 	return moved
 }
 
-// pollUnlocked polls without the engine's mutex, and reports whether there is something to do.
+// pollUnlocked polls without the engine's mutex, and reports whether the caller must make progress
+// or stop waiting.
 func (e *Engine) pollUnlocked(first *inlet, w *waiter, round int, yield bool) (found bool) {
 	inlets := e.poller.inlets
 	e.mu.Unlock()
@@ -143,7 +145,7 @@ func (e *Engine) pollUnlocked(first *inlet, w *waiter, round int, yield bool) (f
 			return !slow
 		})
 		if round%yieldRounds == 0 {
-			runtime.Gosched() // let other goroutines of this process run too; may wake a thread
+			runtime.Gosched() // let other goroutines of this process run; may wake a thread
 		}
 	} else {
 		found = look(inlets, first, w, spinLooks, nil)
@@ -163,8 +165,8 @@ func yielded() bool {
 }
 
 // look polls the ring of first, or all rings if first is nil, up to the given number of times. It
-// reports whether there is something to do. Between two looks it calls pause, if that is not nil,
-// and ends early when pause returns false.
+// reports whether it found a frame or w was woken. Between two looks it calls pause, if pause is not
+// nil, and ends early when pause returns false.
 func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool) bool {
 	for range times {
 		if first == nil {
@@ -186,8 +188,8 @@ func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool
 	return false
 }
 
-// doze sleeps at the bell until a ring has something, w is woken or the engine stops. The pump is
-// not at the bell, so this goroutine sleeps there alone.
+// doze sleeps at the bell until a ring has data, w is woken or the engine stops. The pump is not at
+// the bell, so only this goroutine sleeps there.
 func (e *Engine) doze(w *waiter) {
 	p := &e.poller
 	p.bell.Arm()
@@ -197,7 +199,7 @@ func (e *Engine) doze(w *waiter) {
 	}
 	if w.number == 0 {
 		e.sleeps++
-		w.number = e.sleeps // one number for the whole wait: arrivals for other waiters do not end it
+		w.number = e.sleeps // one number for the whole wait, because arrivals for other waiters do not end it
 	}
 	w.bell, p.dozing = p.bell, true
 	e.mu.Unlock()

@@ -15,8 +15,8 @@ func (r *silentRing) TryReceive(func(frame.Header) []byte) (f frame.Frame, ok bo
 	return f, false, nil
 }
 
-// TestSpinStopsYieldingAfterASlowYield checks that a wait whose yields cost time slices of other
-// programs stops yielding: it sleeps instead.
+// TestSpinStopsYieldingAfterASlowYield checks that a wait whose yields last for time slices of other
+// programs sleeps instead of yielding.
 func TestSpinStopsYieldingAfterASlowYield(t *testing.T) {
 	for _, tt := range []struct{ slowAt, yields int }{{1, 1}, {3, 3}, {99, yieldLooks}} {
 		ring, yields := new(silentRing), 0

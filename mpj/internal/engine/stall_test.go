@@ -14,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A held sender sends nothing until its gate is open.
+// A held is a sender that waits until its gate is open.
 type held struct {
 	channel.Sender
 	gate chan struct{}
@@ -25,9 +25,9 @@ func (h held) Send(frames ...frame.Frame) error {
 	return h.Sender.Send(frames...)
 }
 
-// TestR4RankContinuesWithoutAReplicaThatIsAside cuts off a replica. Its master reports that,
+// TestR4RankContinuesWithoutAReplicaThatIsAside cuts off a replica. Its master reports the stall,
 // continues once the replica is set aside, and decides a hundred times. Then the replica is
-// connected again. It sees the same outcomes, counts again, and takes over when its master is
+// connected again. It must see the same outcomes, count again, and take over when its master is
 // killed.
 func TestR4RankContinuesWithoutAReplicaThatIsAside(t *testing.T) {
 	master, silent := view.Process{}, view.Process{Replica: 1}

@@ -2,10 +2,10 @@ package engine
 
 import "testing"
 
-// TestStallReportsBackOff checks when a wait for an outcome is reported: after 20 ticks or
-// four times the usual wait, and after twice as long each time.
+// TestStallReportsBackOff checks the times at which a wait for an outcome is reported: after 20
+// ticks or four times the usual wait, and then after twice as long each time.
 func TestStallReportsBackOff(t *testing.T) {
-	said := func(s *stall, ticks int) (at []int) {
+	reports := func(s *stall, ticks int) (at []int) {
 		for i := 1; i <= ticks; i++ {
 			if s.tick() {
 				at = append(at, i)
@@ -25,18 +25,18 @@ func TestStallReportsBackOff(t *testing.T) {
 		}
 	}
 	var s stall
-	want("at first", said(&s, 100), 20, 40, 80)
+	want("at first", reports(&s, 100), 20, 40, 80)
 	s = stall{}
 	for range 100 {
-		want("an outcome that takes 30 ticks, as ever", said(&s, 0))
+		want("an outcome that takes the usual 30 ticks", reports(&s, 0))
 		for range 30 {
 			s.tick()
 		}
 		s.end()
 	}
-	want("where outcomes take 30 ticks", said(&s, 300), 120, 240)
+	want("where outcomes take 30 ticks", reports(&s, 300), 120, 240)
 	for range 100 {
 		s.end()
 	}
-	want("where they are quick again", said(&s, 50), 20, 40)
+	want("where outcomes are fast again", reports(&s, 50), 20, 40)
 }

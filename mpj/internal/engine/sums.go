@@ -2,8 +2,8 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/protection"
 
-// Sums returns the sums of all messages that this process has sent, shortened by protection.Clip.
-// ok is false without replicas, and when the process does not know all its messages.
+// Sums returns the sums of all messages that this process has sent, shortened by protection.Clip. ok
+// is false without replicas, and when the process has resumed from a checkpoint.
 func (e *Engine) Sums() (sums []protection.Sum, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

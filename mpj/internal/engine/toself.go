@@ -16,8 +16,8 @@ func (e *Engine) toSelf(context uint32, tag int32, payload []byte) message {
 	}}
 }
 
-// sendToSelf delivers a message to this process if a receive waits for it, or if it is short and
-// there is credit for it. It reports whether it did.
+// sendToSelf delivers a message to this process if a posted receive matches it, or if it is short
+// and within the credit. It reports whether the message was delivered.
 func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
 	b := e.mailbox(context)
 	if r := b.claim(e.self.Rank, tag); r != nil {

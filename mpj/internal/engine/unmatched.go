@@ -6,7 +6,7 @@ import (
 )
 
 // Unmatched returns the messages that have arrived and that no receive has taken, by context and in
-// order of arrival. They are the messages that an ending program has left behind.
+// order of arrival. They are the messages that a program has not received when it ends.
 func (e *Engine) Unmatched() []Unmatched {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -6,18 +6,17 @@ import (
 	"sync/atomic"
 )
 
-// A waiter is where one goroutine of the program sleeps until something has changed. A spurious
-// wake-up is harmless: the goroutine checks its condition again. The engine's mutex guards the
-// waiter.
+// A waiter lets one goroutine of the program sleep until a change. A spurious wake-up is harmless,
+// because the goroutine checks its condition again. The engine's mutex guards the waiter.
 type waiter struct {
 	changed  chan struct{} // of capacity 1
-	spinning bool          // it polls woken and does not sleep on changed
-	bell     Bell          // where it sleeps while spinning, or nil
+	spinning bool          // the goroutine polls woken and does not sleep on changed
+	bell     Bell          // bell at which the goroutine sleeps while spinning, or nil
 	woken    atomic.Bool
 	stale    bool   // changed may be full
 	reading  *inlet // inlet that this goroutine is reading; waking interrupts it
 
-	// What the goroutine waits for, as reported by Waiting; unset when that is not known.
+	// The event that the goroutine waits for, as reported by Waiting; unset if unknown.
 	number   uint64 // number of this sleep
 	request  *Request
 	requests []*Request // any of these
@@ -48,7 +47,7 @@ func (w *waiter) wake() {
 	}
 }
 
-// put returns a waiter to the pool. No goroutine may wake it any more.
+// put returns a waiter to the pool. No goroutine may wake the waiter afterwards.
 func (w *waiter) put() {
 	w.reset()
 	w.requests, w.probe = nil, Call{}
@@ -65,7 +64,8 @@ func (w *waiter) reset() {
 	}
 }
 
-// waiter and recycleWaiter are like the pool, for calls that are made very often. e.mu is held.
+// waiter and recycleWaiter get and return a waiter like the pool, but faster, for very frequent
+// calls. e.mu is held.
 func (e *Engine) waiter() *waiter {
 	if last := len(e.waiters) - 1; last >= 0 {
 		w := e.waiters[last]
@@ -94,9 +94,9 @@ func (e *Engine) await(w *waiter, done func() bool) error {
 	return nil
 }
 
-// sleep returns when w has been woken, or earlier. Meanwhile this goroutine polls the rings for a
-// while, if no other does, and then the pump does. e.mu is held at the beginning and the end. A
-// goroutine that wakes w holds it too.
+// sleep returns when w has been woken, or earlier. If no other goroutine polls the rings, this
+// goroutine polls them for a while, and then the pump does. e.mu is held at the beginning and the
+// end. A goroutine that wakes w also holds e.mu.
 func (e *Engine) sleep(w *waiter) {
 	if w.woken.Load() {
 		w.woken.Store(false)

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// The functions here let a deadlock detector inspect an engine without a protocol. They cost the
-// engine only a few notes about its sleepers.
+// The functions here let a deadlock detector inspect an engine without a protocol. They only require
+// the engine to record a few facts about its sleeping goroutines.
 
 // Waiting returns the calls in which the program's goroutines wait. It is for engines without a
 // protocol.
@@ -25,18 +25,18 @@ func (e *Engine) Waiting() Waiting {
 		w.Calls, w.Known = append(w.Calls, calls...), w.Known && ok
 	}
 	for rank := range e.view.N {
-		if o := e.outlets[rank]; o != nil && o.seq > o.told {
-			w.Sent[rank] = o.seq - o.told
+		if o := e.outlets[rank]; o != nil && o.seq > o.uncounted {
+			w.Sent[rank] = o.seq - o.uncounted
 		}
-		if in := e.inlets[rank]; in != nil && in.link != nil && in.link.seq > in.link.heard {
-			w.Received[rank] = in.link.seq - in.link.heard
+		if in := e.inlets[rank]; in != nil && in.link != nil && in.link.seq > in.link.uncounted {
+			w.Received[rank] = in.link.seq - in.link.uncounted
 		}
 	}
 	return w
 }
 
-// calls returns the calls that one sleeper waits in. It returns false if they are not known or one
-// of them is done.
+// calls returns the calls in which one goroutine waits. It returns false if they are not known or
+// one of them is done.
 func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 	requests := w.requests
 	if w.request != nil {
@@ -61,7 +61,8 @@ func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 	return calls, len(calls) > 0 && !w.woken.Load()
 }
 
-// call returns what r waits for, or the zero Call when r is done or will be done.
+// call describes the event that r waits for. It returns the zero Call when r is done or will be
+// done.
 func (r *Request) call() Call {
 	c := Call{Context: r.context, Peer: r.source, Tag: r.tag}
 	switch {
@@ -88,28 +89,28 @@ func (b *mailbox) firstUnexpected() []Status {
 	return all
 }
 
-// Tell sends payload at once, regardless of credit, as one frame that Waiting does not count. The
+// SendUncounted sends payload at once, regardless of credit, as one frame that Waiting does not count. The
 // caller bounds the number of such frames in transit.
-func (e *Engine) Tell(context uint32, dest int, payload []byte) error {
+func (e *Engine) SendUncounted(context uint32, dest int, payload []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.sendable(dest, payload); err != nil {
 		return err
 	}
 	o := e.outlet(view.Process{Rank: dest})
-	o.told++
+	o.uncounted++
 	e.sendEagerly(o, context, 0, payload)
 	return nil
 }
 
-// Hear receives a payload that another rank has sent with Tell.
-func (e *Engine) Hear(context uint32, source int) ([]byte, error) {
+// RecvUncounted receives a payload that another rank has sent with SendUncounted.
+func (e *Engine) RecvUncounted(context uint32, source int) ([]byte, error) {
 	b, _, err := e.RecvWhole(context, source, 0)
 	if err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.inlets[source].link.heard++
+	e.inlets[source].link.uncounted++
 	return b, nil
 }

@@ -5,12 +5,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// directFrames bounds the frames that writeNow writes: a message, and frames that have waited for
-// it.
+// directFrames bounds the frames that writeNow writes: a message, and earlier frames in the queue.
 const directFrames = 4
 
-// writeNow writes the queue of o from the calling goroutine, if the outlet's own is idle. It saves
-// a small message two switches of goroutines. e.mu is held, but not while it writes.
+// writeNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
+// For a small message, this saves two switches of goroutines. e.mu is held, but not while it writes.
 func (e *Engine) writeNow(o *outlet) {
 	n := len(o.queue) - o.written
 	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
@@ -34,8 +33,8 @@ func (e *Engine) writeNow(o *outlet) {
 	}
 }
 
-// writeTo writes the frames that put has left to the calling goroutine because e.writes was rank.
-// e.mu is held, but not while it writes.
+// writeTo writes the frames that put left to the calling goroutine because e.writes was rank. e.mu
+// is held, but not while it writes.
 func (e *Engine) writeTo(rank int) {
 	if e.writes != rank {
 		return
@@ -56,7 +55,7 @@ func (e *Engine) wrote(o *outlet, n int, err error) {
 	case o.dropped:
 	case err != nil:
 		o.broken = true
-	case e.protocol != nil: // the protocol keeps what may have to be sent again
+	case e.protocol != nil: // the protocol keeps the frames that may have to be sent again
 		e.pop(o, n)
 	default:
 		e.popArrived(o)
@@ -97,8 +96,8 @@ func (e *Engine) write(o *outlet) {
 	}
 }
 
-// due waits until the goroutine of o has something to do, and returns false when o is dropped. e.mu
-// is held, but not while it waits.
+// due waits until the goroutine of o has work to do, and returns false when o is dropped. e.mu is
+// held, but not while it waits.
 func (e *Engine) due(o *outlet) bool {
 	for {
 		if o.dropped {
@@ -126,7 +125,7 @@ func (e *Engine) due(o *outlet) bool {
 			e.mu.Lock()
 			o.broken = true
 			if o.writing {
-				e.pause(o, reopenFirst) // the writer will notice as well
+				e.pause(o, reopenFirst) // the writer will also notice the break
 			}
 		}
 	}

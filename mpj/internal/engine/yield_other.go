@@ -4,5 +4,5 @@ package engine
 
 import "runtime"
 
-// yieldProcessor lets another goroutine run. There are no rings on this system.
+// yieldProcessor lets another goroutine run. This system has no rings.
 func yieldProcessor() { runtime.Gosched() }

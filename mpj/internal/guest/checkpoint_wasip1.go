@@ -5,7 +5,7 @@ import (
 	"io"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A step is a step of a checkpoint that the host requests.
@@ -24,7 +24,7 @@ const (
 
 // Checkpoint makes the messages received so far unnecessary for processes that join this rank
 // later. In a joining process, it resumes from such a checkpoint.
-func (e *Engine) Checkpoint(c words.Checkpoint) error {
+func (e *Engine) Checkpoint(c engineapi.Checkpoint) error {
 	var s step
 	code, text := e.call(func(later uint32) int32 { return hostCheckpoint(unsafe.Pointer(&s), later) })
 	if code != codeOK || s.what == stepNone {
@@ -41,7 +41,7 @@ func (e *Engine) Checkpoint(c words.Checkpoint) error {
 }
 
 // do performs a step.
-func (s step) do(c words.Checkpoint) (own []byte, outcome uint32, err error) {
+func (s step) do(c engineapi.Checkpoint) (own []byte, outcome uint32, err error) {
 	if s.what == stepRestore {
 		if err = c.TakeOwn(taken(s.bytes, s.size)); err == nil {
 			err = c.Restore(stateReader{})

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // An Engine is the engine of this module's process, which runs in the host.
@@ -111,14 +111,14 @@ func (e *Engine) Forget(context uint32) { hostForget(context) }
 func (e *Engine) Abandon(context uint32) { hostAbandon(context) }
 
 // Unmatched returns the messages that have arrived but were not received.
-func (e *Engine) Unmatched() []words.Unmatched {
+func (e *Engine) Unmatched() []engineapi.Unmatched {
 	var bytes, size uint32
 	hostUnmatched(unsafe.Pointer(&bytes), unsafe.Pointer(&size))
-	var all []words.Unmatched
+	var all []engineapi.Unmatched
 	const each = 16
 	for b := taken(bytes, size); len(b) >= each; b = b[each:] {
 		le := binary.LittleEndian
-		all = append(all, words.Unmatched{Context: le.Uint32(b), Status: words.Status{
+		all = append(all, engineapi.Unmatched{Context: le.Uint32(b), Status: engineapi.Status{
 			Source: int(int32(le.Uint32(b[4:]))), Tag: int32(le.Uint32(b[8:])), Size: int(le.Uint32(b[12:])),
 		}})
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // The codes that the host returns.
@@ -36,11 +36,11 @@ func (e *Engine) failed(code int32, text string) error {
 	case codeOK:
 		return nil
 	case codeReplicated:
-		return words.ErrReplicated
+		return engineapi.ErrReplicated
 	case codeClosed:
-		return words.ErrClosed
+		return engineapi.ErrClosed
 	case codeNotice:
-		return words.ErrNotice
+		return engineapi.ErrNotice
 	}
 	if err := context.Cause(e.parent); err != nil {
 		return err
@@ -49,12 +49,12 @@ func (e *Engine) failed(code int32, text string) error {
 }
 
 // received returns the result of a receive into a buffer.
-func (e *Engine) received(s *status, capacity int, code int32, text string) (words.Status, error) {
+func (e *Engine) received(s *status, capacity int, code int32, text string) (engineapi.Status, error) {
 	if code == codeTruncated {
-		return s.status(), &words.TruncateError{Status: s.status(), Capacity: capacity}
+		return s.status(), &engineapi.TruncateError{Status: s.status(), Capacity: capacity}
 	}
 	if code != codeOK {
-		return words.Status{}, e.failed(code, text)
+		return engineapi.Status{}, e.failed(code, text)
 	}
 	return s.status(), nil
 }
@@ -66,8 +66,8 @@ type status struct {
 	cancelled   uint32
 }
 
-func (s *status) status() words.Status {
-	return words.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size), Cancelled: s.cancelled != 0}
+func (s *status) status() engineapi.Status {
+	return engineapi.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size), Cancelled: s.cancelled != 0}
 }
 
 // address returns the address of b.

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // Send and Recv are the most frequent calls. With a single goroutine, they allocate nothing and
@@ -13,7 +13,7 @@ import (
 // allocation more than all the host's work for a short message.
 
 // Send sends payload, and returns when payload may be reused.
-func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
+func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode engineapi.Mode) error {
 	if !e.alone() {
 		return e.sendInBackground(context, dest, tag, payload, mode)
 	}
@@ -23,7 +23,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	return nil
 }
 
-func (e *Engine) sendInBackground(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
+func (e *Engine) sendInBackground(context uint32, dest int, tag int32, payload []byte, mode engineapi.Mode) error {
 	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), later)
 	}, nil)
@@ -31,7 +31,7 @@ func (e *Engine) sendInBackground(context uint32, dest int, tag int32, payload [
 }
 
 // Recv waits for a message and receives it into buf.
-func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
+func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (engineapi.Status, error) {
 	if !e.alone() {
 		return e.recvInBackground(context, source, tag, buf)
 	}
@@ -40,10 +40,10 @@ func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.
 	if code != codeOK {
 		return e.received(s, len(buf), code, textOf(code))
 	}
-	return words.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size)}, nil
+	return engineapi.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size)}, nil
 }
 
-func (e *Engine) recvInBackground(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
+func (e *Engine) recvInBackground(context uint32, source int, tag int32, buf []byte) (engineapi.Status, error) {
 	var s status
 	code, text := e.callInBackground(func(later uint32) int32 {
 		return hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&s), later)
@@ -52,20 +52,20 @@ func (e *Engine) recvInBackground(context uint32, source int, tag int32, buf []b
 }
 
 // RecvWhole receives a message of any length.
-func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, words.Status, error) {
+func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, engineapi.Status, error) {
 	var s status
 	var bytes uint32
 	code, text := e.call(func(later uint32) int32 {
 		return hostRecvWhole(context, int32(source), tag, unsafe.Pointer(&bytes), unsafe.Pointer(&s), later)
 	})
 	if err := e.failed(code, text); err != nil {
-		return nil, words.Status{}, err
+		return nil, engineapi.Status{}, err
 	}
 	return taken(bytes, s.size), s.status(), nil
 }
 
 // Sendrecv sends to one rank and, at the same time, receives from another.
-func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (words.Status, error) {
+func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (engineapi.Status, error) {
 	if e.alone() {
 		code := hostSendrecv(context, int32(dest), sendTag, address(send), uint32(len(send)),
 			int32(source), recvTag, address(recv), uint32(len(recv)), unsafe.Pointer(&e.status), 0)
@@ -80,7 +80,7 @@ func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, 
 }
 
 // Swap is Sendrecv within a collective.
-func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (words.Status, error) {
+func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (engineapi.Status, error) {
 	if e.alone() {
 		code := hostSwap(context, tag, int32(dest), address(send), uint32(len(send)),
 			int32(source), address(recv), uint32(len(recv)), unsafe.Pointer(&e.status), 0)
@@ -99,7 +99,7 @@ type Part struct {
 	Rank  int
 	Bytes []byte
 	// Result of a receive, valid after Exchange has returned.
-	Status words.Status
+	Status engineapi.Status
 	Err    error
 }
 
@@ -139,7 +139,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 }
 
 // Probe waits for a message that a receive would take, and returns its status.
-func (e *Engine) Probe(context uint32, source int, tag int32) (words.Status, error) {
+func (e *Engine) Probe(context uint32, source int, tag int32) (engineapi.Status, error) {
 	var s status
 	code, text := e.call(func(later uint32) int32 {
 		return hostProbe(context, int32(source), tag, unsafe.Pointer(&s), later)
@@ -148,7 +148,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (words.Status, err
 }
 
 // Iprobe returns the status of the message that Probe would return now, if there is one.
-func (e *Engine) Iprobe(context uint32, source int, tag int32) (words.Status, bool, error) {
+func (e *Engine) Iprobe(context uint32, source int, tag int32) (engineapi.Status, bool, error) {
 	var s status
 	var found uint32
 	code, text := e.call(func(later uint32) int32 {
@@ -158,7 +158,7 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (words.Status, bo
 }
 
 // ProbeContext is Probe with a context: when ctx ends, it returns false.
-func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (words.Status, bool, error) {
+func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (engineapi.Status, bool, error) {
 	var s status
 	var found uint32
 	code, text := e.callUntil(ctx, func(later uint32) int32 {
@@ -181,7 +181,7 @@ func (e *Engine) callUntil(ctx context.Context, f func(later uint32) int32) (int
 type Matched struct{ handle uint32 }
 
 // Mprobe waits for the message that a receive would take, and takes it.
-func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, words.Status, error) {
+func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, engineapi.Status, error) {
 	var s status
 	m := new(Matched)
 	code, text := e.call(func(later uint32) int32 {
@@ -191,7 +191,7 @@ func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, words.
 }
 
 // Improbe is the nonblocking form of Mprobe: ok reports whether there was a message.
-func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, _ words.Status, ok bool, _ error) {
+func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, _ engineapi.Status, ok bool, _ error) {
 	var s status
 	m = new(Matched)
 	code, text := e.call(func(later uint32) int32 {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // A Request is an operation in progress: a send, a receive, or an operation of the caller.
@@ -12,7 +12,7 @@ type Request struct {
 	handle    uint32 // handle at the host; 0 once the outcome is known
 	buf       []byte // buffer that the host uses until then
 	operation bool   // completed by Finish
-	status    words.Status
+	status    engineapi.Status
 	err       error
 }
 
@@ -37,7 +37,7 @@ func (e *Engine) ended(r *Request) {
 
 // Isend is the nonblocking form of Send: payload belongs to the engine until the request is
 // complete.
-func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode words.Mode) (*Request, error) {
+func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode engineapi.Mode) (*Request, error) {
 	r := &Request{buf: payload}
 	return e.begun(r, hostIsend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), unsafe.Pointer(&r.handle)))
 }
@@ -58,7 +58,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 func (e *Engine) Begin() *Request { return &Request{handle: hostBegin(), operation: true} }
 
 // Finish completes a request made by Begin.
-func (e *Engine) Finish(r *Request, s words.Status, err error) {
+func (e *Engine) Finish(r *Request, s engineapi.Status, err error) {
 	r.status, r.err = s, err
 	hostFinish(r.handle)
 }
@@ -70,14 +70,14 @@ func (e *Engine) Cancel(r *Request) error {
 }
 
 // Wait waits until r is complete and returns its result. It may be called repeatedly.
-func (e *Engine) Wait(r *Request) (words.Status, error) {
+func (e *Engine) Wait(r *Request) (engineapi.Status, error) {
 	if r.handle == 0 {
 		return r.status, r.err
 	}
 	var s status
 	code, text := e.call(func(later uint32) int32 { return hostWait(r.handle, unsafe.Pointer(&s), later) })
 	if code == codeClosed || code == codeOther && e.ctx.Err() != nil {
-		return words.Status{}, e.failed(code, text) // every later call also fails
+		return engineapi.Status{}, e.failed(code, text) // every later call also fails
 	}
 	if r.handle != 0 {
 		r.handle = 0

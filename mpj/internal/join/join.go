@@ -40,7 +40,7 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 	config.Joined, config.LogDropped = l.Joined, l.LogDropped
 	if l.Heal() {
 		if config.Log, err = engine.NewMessageLog(".", protect.LogLimit); err != nil {
-			l.LogDropped(err.Error(), true) // the job continues without it
+			l.LogDropped(err.Error(), true) // the job continues without the log
 		}
 	}
 	if bell := l.Bell(); bell != nil {
@@ -73,11 +73,11 @@ func dial() (*link.Link, error) {
 }
 
 // oneMoreProcessor raises GOMAXPROCS to one more than the number of processors, unless the
-// environment sets it. A computing goroutine holds a processor for 10 ms at a time, while
-// goroutines that make progress come and go. With GOMAXPROCS equal to the number of processors, the
-// computing goroutine waits behind them in Go's queue, whatever the system's scheduler could do.
-// That cost between a fifth and a half of the overlap of a 64 MiB transfer over TCP. Two more cost
-// latency.
+// environment sets it. A computing goroutine keeps a processor for 10 ms at a time, while goroutines
+// that make progress run briefly and often. With GOMAXPROCS equal to the number of processors, the
+// computing goroutine waits behind them in Go's run queue, and the system's scheduler cannot help.
+// Measured with a 64 MiB transfer over TCP, this cost between a fifth and a half of the overlap. Two
+// additional processors would cost latency.
 func oneMoreProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
@@ -94,5 +94,5 @@ func Config(self view.Process, v view.View, joining bool, o channel.Opener) engi
 	}
 }
 
-// ExitLost is the exit status of a process whose peer is gone.
+// ExitLost is the exit status of a process that has lost its peer.
 const ExitLost = 70

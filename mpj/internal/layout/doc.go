@@ -8,11 +8,11 @@
 //	             |       |       |       |         Unpack
 //	memory   ....AAAA....BBBB....CCCC....DDDD      or any other layout of this size
 //
-// A Layout is flat: constructors do not build a tree but a list of segments, each a run of bytes
-// that recurs at a fixed distance. Adjacent runs are merged. A vector without gaps is therefore one
-// copy, a column is one loop, and a block of a cube is one loop for each of its planes. The runs
-// have the order of the type map of MPI-4 §5.1. Two layouts with the same type signature can
-// therefore exchange messages, whatever their shapes.
+// A Layout is flat: constructors do not build a tree but a list of segments. A segment is a run of
+// bytes that recurs at a fixed distance. Adjacent runs are merged. Packing a vector without gaps is
+// therefore one copy, packing a column is one loop, and packing a block of a cube is one loop per
+// plane. The runs have the order of the type map of MPI-4 §5.1. Two layouts with the same type
+// signature can therefore exchange messages, whatever their shapes.
 //
 // Sizes, displacements and extents are in bytes. Package mpj adds types, and counts in elements.
 package layout

@@ -19,7 +19,7 @@ var errTooLarge = fmt.Errorf("the datatype spans more than 2^%d bytes", limitBit
 type Layout struct {
 	segments  []segment
 	size      int        // bytes of data
-	lb, ub    int        // bounds as in MPI: of the data, or as resized
+	lb, ub    int        // bounds as in MPI: those of the data, or those set by Resized
 	low, high int        // true bounds: the data are in [low, high)
 	align     int        // size of the largest basic type, for the padding of Struct
 	signature *signature // counts elements for Elements
@@ -54,8 +54,8 @@ func Contiguous(count int, t *Layout) (*Layout, error) {
 	return Hvector(count, 1, t.Extent(), t)
 }
 
-// Hvector returns count blocks of blocklength items of t each. Consecutive blocks begin stride
-// bytes apart.
+// Hvector returns count blocks of blocklength items of t. The beginnings of consecutive blocks are
+// stride bytes apart.
 func Hvector(count, blocklength, stride int, t *Layout) (*Layout, error) {
 	if count < 0 || blocklength < 0 {
 		return nil, fmt.Errorf("negative value: %d blocks of %d items", count, blocklength)
@@ -108,7 +108,7 @@ func Struct(blocks []Block) (*Layout, error) {
 
 // Subarray returns a block of an array in row-major order (that of C and Go). The array has the
 // given sizes; the block begins at starts and has subsizes items of t in each dimension. Its extent
-// is that of the whole array.
+// is the extent of the whole array.
 func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
 	if len(sizes) == 0 || len(subsizes) != len(sizes) || len(starts) != len(sizes) {
 		return nil, fmt.Errorf("%d sizes, %d subsizes, %d starts", len(sizes), len(subsizes), len(starts))

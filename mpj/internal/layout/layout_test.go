@@ -45,13 +45,13 @@ func TestTypeMapsOfTheStandard(t *testing.T) {
 		{"column of a column", must(Hvector(2, 1, 80, must(Hvector(3, 1, 16, double)))), 48, 0, 120, 0, 120, []segment{{0, 8, 3, 16}, {80, 8, 3, 16}}},
 		{"hindexed, MPI-4 5.1.2", must(Hindexed([]int{3, 1}, []int{64, 0}, doubleChar)), 36, 0, 112, 0, 105, []segment{{64, 9, 3, 16}, {0, 9, 1, 16}}},
 		{"hindexed, touching", must(Hindexed([]int{1, 2, 1}, []int{0, 8, 24}, double)), 32, 0, 32, 0, 32, []segment{{0, 32, 1, 8}}},
-		{"hindexed, of equal distance", must(Hindexed([]int{1, 1, 1}, []int{0, 24, 48}, double)), 24, 0, 56, 0, 56, []segment{{0, 8, 3, 24}}},
+		{"hindexed with equal distances", must(Hindexed([]int{1, 1, 1}, []int{0, 24, 48}, double)), 24, 0, 56, 0, 56, []segment{{0, 8, 3, 24}}},
 		{"struct, MPI-4 5.1.2", must(Struct([]Block{{2, 0, float}, {1, 16, doubleChar}, {3, 26, char}})), 20, 0, 32, 0, 29, []segment{{0, 8, 1, 4}, {16, 9, 1, 0}, {26, 3, 1, 1}}},
 		{"subarray", must(Subarray([]int{3, 4}, []int{2, 2}, []int{1, 1}, double)), 32, 0, 96, 40, 48, []segment{{40, 16, 2, 32}}},
-		{"subarray that is all", must(Subarray([]int{2, 3, 4}, []int{2, 3, 4}, []int{0, 0, 0}, double)), 192, 0, 192, 0, 192, []segment{{0, 192, 1, 8}}},
+		{"subarray of the whole array", must(Subarray([]int{2, 3, 4}, []int{2, 3, 4}, []int{0, 0, 0}, double)), 192, 0, 192, 0, 192, []segment{{0, 192, 1, 8}}},
 		{"resized", must(Resized(must(Hvector(4, 1, 64, double)), -8, 16)), 32, -8, 16, 0, 200, []segment{{0, 8, 4, 64}}},
 		{"negative extent", must(Contiguous(3, must(Resized(double, 0, -8)))), 24, -16, 8, -16, 24, []segment{{0, 8, 3, -8}}},
-		{"negative extent of one", must(Resized(double, 8, -24)), 8, 8, -24, 0, 8, []segment{{0, 8, 1, 0}}},
+		{"negative extent of one item", must(Resized(double, 8, -24)), 8, 8, -24, 0, 8, []segment{{0, 8, 1, 0}}},
 		{"nothing", must(Contiguous(0, double)), 0, 0, 0, 0, 0, nil},
 	}
 	for _, c := range cases {
@@ -80,14 +80,14 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 	}{
 		{"negative count", func() (*Layout, error) { return Contiguous(-1, double) }, "-1 blocks"},
 		{"negative block", func() (*Layout, error) { return Hvector(1, -2, 8, double) }, "-2 items"},
-		{"lengths that differ", func() (*Layout, error) { return Hindexed([]int{1}, nil, double) }, "1 block lengths and 0"},
+		{"different numbers of lengths and displacements", func() (*Layout, error) { return Hindexed([]int{1}, nil, double) }, "1 block lengths and 0"},
 		{"negative block length", func() (*Layout, error) { return Hindexed([]int{1, -1}, []int{0, 0}, double) }, "block 1: -1 items"},
 		{"too large", func() (*Layout, error) { return Contiguous(math.MaxInt, double) }, "2^47"},
 		{"too far", func() (*Layout, error) { return Hindexed([]int{1}, []int{math.MinInt}, double) }, "2^47"},
 		{"too wide", func() (*Layout, error) { return Hvector(3, 1, math.MinInt, double) }, "2^47"},
-		{"too large in sum", func() (*Layout, error) { return Hvector(1<<30, 1<<30, 0, double) }, "2^47"},
+		{"sum too large", func() (*Layout, error) { return Hvector(1<<30, 1<<30, 0, double) }, "2^47"},
 		{"part outside the array", func() (*Layout, error) { return Subarray([]int{3}, []int{2}, []int{2}, double) }, "dimension 0: subsize 2 at start 2"},
-		{"no dimension", func() (*Layout, error) { return Subarray(nil, nil, nil, double) }, "0 sizes"},
+		{"no dimensions", func() (*Layout, error) { return Subarray(nil, nil, nil, double) }, "0 sizes"},
 		{"array too large", func() (*Layout, error) {
 			return Subarray([]int{math.MaxInt, math.MaxInt}, []int{1, 1}, []int{math.MaxInt - 1, 0}, double)
 		}, "2^47"},
@@ -97,7 +97,7 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if _, err := c.make(); err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v, want an error that says %q", err, c.says)
+				t.Errorf("got %v, want an error that contains %q", err, c.says)
 			}
 		})
 	}
@@ -119,8 +119,8 @@ func TestCheckRejectsAccessesOutOfBounds(t *testing.T) {
 		{"nothing, anywhere", double, 99, 0, 32, true},
 		{"backwards from the end", back, 32, 1, 40, true},
 		{"backwards from the beginning", back, 0, 1, 40, false},
-		{"last gap may be outside", must(Contiguous(2, doubleChar)), 0, 1, 25, true},
-		{"but not between items", must(Contiguous(2, doubleChar)), 0, 2, 50, false},
+		{"gap after the last item is outside", must(Contiguous(2, doubleChar)), 0, 1, 25, true},
+		{"gap between items is outside", must(Contiguous(2, doubleChar)), 0, 2, 50, false},
 		{"items backwards", must(Resized(double, 0, -8)), 24, 4, 32, true},
 		{"items backwards, one too many", must(Resized(double, 0, -8)), 24, 5, 32, false},
 		{"items backwards, beyond the end", must(Resized(double, 0, -8)), 32, 1, 32, false},
@@ -148,13 +148,13 @@ func TestElementsOfPartlyFilledItems(t *testing.T) {
 	}{
 		{"none", mixed, 0, 0, true},
 		{"one float", mixed, 4, 1, true},
-		{"half a float", mixed, 6, 1, false},
+		{"one float and a half", mixed, 6, 1, false},
 		{"floats and double", mixed, 16, 3, true},
 		{"all", mixed, 20, 7, true},
-		{"two and a float", mixed, 44, 15, true},
+		{"two items and a float", mixed, 44, 15, true},
 		{"arrays in a struct", must(Struct([]Block{{2, 0, must(Contiguous(3, double))}, {1, 48, float}})), 52 + 16, 9, true},
 		{"a vector counts by its elements", must(Hvector(5, 3, 100, double)), 16, 2, true},
-		{"not whole", must(Hvector(5, 3, 100, double)), 17, 2, false},
+		{"truncated element", must(Hvector(5, 3, 100, double)), 17, 2, false},
 		{"a type without data", must(Contiguous(0, double)), 8, 1, true},
 	}
 	for _, c := range cases {
@@ -233,8 +233,8 @@ func random(r *rand.Rand, depth int) (*Layout, model) {
 	return must(Subarray(sizes, subsizes, starts, t)), out
 }
 
-// TestLayoutMatchesItsDefinition checks that every nesting of constructors packs the bytes of its
-// definition in order, unpacks them to their places, and touches no others.
+// TestLayoutMatchesItsDefinition checks that random nestings of constructors pack the bytes of their
+// definition in order, unpack them to their places, and change no other bytes.
 func TestLayoutMatchesItsDefinition(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -277,7 +277,7 @@ func tryOut(t *testing.T, r *rand.Rand, l *Layout, offsets []int) {
 	if at, n, ok := l.Run(count); ok && !bytes.Equal(memory[origin+at:origin+at+n], want) {
 		t.Errorf("run of %d items: %d bytes at %d", count, n, at)
 	}
-	message := want[:r.IntN(len(want)+1)] // a message may be shorter
+	message := want[:r.IntN(len(want)+1)] // a message may be shorter than the items
 	blank, expected := make([]byte, len(memory)), make([]byte, len(memory))
 	for i, b := range message {
 		expected[origin+i/max(1, l.Size())*l.Extent()+offsets[i%len(offsets)]] = b
@@ -287,8 +287,8 @@ func tryOut(t *testing.T, r *rand.Rand, l *Layout, offsets []int) {
 	}
 }
 
-// FuzzUnpack checks that no message, whatever its length, makes Unpack touch other bytes, and that
-// the bytes used pack to the same message.
+// FuzzUnpack checks that Unpack of a message of any length changes only the bytes of the items, and
+// that packing them returns the same message.
 func FuzzUnpack(f *testing.F) {
 	f.Add(uint64(1), []byte("12345678"))
 	f.Add(uint64(7), []byte{})
@@ -310,10 +310,10 @@ func FuzzUnpack(f *testing.F) {
 		}
 		sorted := slices.Sorted(slices.Values(m.bytes))
 		if count > 1 || len(slices.Compact(sorted)) < len(m.bytes) {
-			return // items may overlap: the later byte takes precedence
+			return // if items overlap, the later byte takes precedence
 		}
 		if again := l.Append(nil, memory, len(memory)/2, count); !bytes.Equal(again[:n], message[:n]) {
-			t.Errorf("Pack does not restore the bytes that were unpacked")
+			t.Errorf("Append does not return the bytes that were unpacked")
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Check returns an error unless count items, with their origin at byte origin, lie within a buffer
-// of memory bytes. Append and Unpack require that the caller has checked this.
+// of memory bytes. Callers of Append and Unpack must have called Check.
 func (l *Layout) Check(origin, count, memory int) error {
 	if count < 0 {
 		return fmt.Errorf("%d items", count)
@@ -30,8 +30,8 @@ func (l *Layout) Check(origin, count, memory int) error {
 	return nil
 }
 
-// Run returns the location of the data of count items, relative to their origin, if they are one
-// contiguous run of bytes and so need no packing.
+// Run returns the location of the data of count items, relative to their origin, if the data is one
+// contiguous run of bytes and so needs no packing.
 func (l *Layout) Run(count int) (offset, length int, ok bool) {
 	if count == 0 || l.size == 0 {
 		return 0, 0, true

@@ -5,7 +5,7 @@ import "fmt"
 // maxSegments bounds the memory of one layout to 2 GiB.
 const maxSegments = 1 << 26
 
-// A segment is count runs of length bytes, stride bytes apart.
+// A segment consists of count runs of length bytes, whose beginnings are stride bytes apart.
 type segment struct {
 	offset, length, count, stride int
 }

@@ -1,9 +1,8 @@
 package layout
 
-// A signature is the sequence of basic types in one item. It is reduced to the information that
-// partly received items need: the positions at which basic elements end. Only a struct mixes types.
-// Every other layout repeats the sequence of its item, and a repeated sequence has the same
-// signature.
+// A signature is the sequence of basic types in one item. It contains only the information that
+// partly received items require: the positions at which basic elements end. Only a struct mixes
+// types. Every other layout repeats the sequence of its item type, and so has the same signature.
 type signature struct {
 	size, elements int
 	parts          []part // nil for a basic type
@@ -14,7 +13,7 @@ type part struct {
 	of *signature
 }
 
-// add appends items that repeat of, with the given total of bytes.
+// add appends items with the signature of, which have the given total number of bytes.
 func (s *signature) add(bytes int, of *signature) {
 	if bytes == 0 {
 		return

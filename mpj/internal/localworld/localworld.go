@@ -23,8 +23,8 @@ type Config struct {
 	Replicas int
 	Sockets  bool // connect processes with socket pairs
 	Rings    bool // connect processes through shared memory
-	// Reading selects whether receivers of rings read long payloads in place. All processes share
-	// this process, so only ReadAny allows it.
+	// Reading determines whether receivers of rings read long payloads in place. All engines are in
+	// one process, so only ReadAny allows this.
 	Reading channel.Reading
 	// Wrap, if not nil, returns a replacement for the writing end of a new channel. Tests use it to
 	// break channels and to count messages.
@@ -32,8 +32,8 @@ type Config struct {
 	// Diverged, if not nil, is called with the report of process p on messages that differ between
 	// replicas. It replaces ending the job.
 	Diverged func(p view.Process, d protection.Divergence)
-	// Heal is the folder in which processes keep received messages, so that others can Join. If it
-	// is "", they do not.
+	// Heal, if not empty, is the folder in which processes keep received messages, so that new
+	// processes can Join.
 	Heal string
 	// Ahead, if not nil, is called when process p is ahead of its rank's master. It replaces making
 	// p the master.
@@ -55,7 +55,7 @@ type World struct {
 	engines map[view.Process]*engine.Engine
 	view    view.View
 	sums    map[int][]protection.Sum // by rank: sums of the first replica to finish
-	failed  error                    // why the job has ended early
+	failed  error                    // reason why the job has ended early
 }
 
 // maxJoined is the number of processes that may join a rank of a job with Rings.
@@ -71,7 +71,7 @@ func New(ctx context.Context, c Config) *World {
 	if c.Rings {
 		var err error
 		if w.bells, err = newBells(view.New(c.Ranks, c.Replicas+maxJoined).Processes()); err != nil {
-			w.config.Rings = false // opening a ring would fail as well
+			w.config.Rings = false // opening a ring would also fail
 			w.failed = err
 		}
 	}
@@ -209,7 +209,7 @@ func (w *World) Compare(p view.Process, sums []protection.Sum) {
 		w.sums[p.Rank] = sums
 	}
 	w.mu.Unlock()
-	if x, y, unlike := protection.Unlike(sums, first); ok && unlike {
+	if x, y, unlike := protection.FirstDifference(sums, first); ok && unlike {
 		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: it sent %v, another replica sent %v", p.Replica, p.Rank, x, y))
 	}
 }
@@ -217,8 +217,8 @@ func (w *World) Compare(p view.Process, sums []protection.Sum) {
 // Finish marks process p as finalized.
 func (w *World) Finish(p view.Process) { w.change(p, view.Finished) }
 
-// Kill ends process p like a crash: data in its channels may or may not arrive. The job fails if
-// the rank then has no replica left.
+// Kill ends process p as in a crash: data in its channels may or may not arrive. The job fails if
+// the rank has no replica left.
 func (w *World) Kill(p view.Process) {
 	w.change(p, view.Failed)
 	w.engine(p).Fail(errors.New("killed"))
@@ -233,7 +233,8 @@ func (w *World) Kill(p view.Process) {
 	w.Fail(fmt.Errorf("rank %d has lost all its replicas", p.Rank))
 }
 
-// diverged ends the job. Within one process, only the program can be the cause.
+// diverged ends the job, or calls Config.Diverged. Within one process, only the program can cause a
+// divergence.
 func (w *World) diverged(p view.Process, d protection.Divergence) {
 	if w.config.Diverged != nil {
 		w.config.Diverged(p, d)
@@ -278,8 +279,8 @@ func (w *World) change(p view.Process, s view.State) {
 	w.advance(func(v view.View) (view.View, bool) { return v.With(p, s) })
 }
 
-// advance makes the next view and passes it to all engines. Views may overtake each other; engines
-// drop the older one.
+// advance makes the next view and passes it to all engines. A view may overtake an older view, which
+// engines then drop.
 func (w *World) advance(to func(view.View) (view.View, bool)) {
 	w.mu.Lock()
 	next, changed := to(w.view)

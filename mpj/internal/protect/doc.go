@@ -1,8 +1,7 @@
 // Package protect selects the protocol that protects a process's messages against failures of
-// replicas. The protocol stands between engine and channels (package protection), and depends on
-// the job.
+// replicas (package protection). The choice depends on the job.
 //
 //	join, for a program's process ---.
-//	                                 +--> For --> protection.Protocol, or none
+//	                                 +--> For --> protection.Protocol, or nil
 //	localworld, for a test ----------'
 package protect

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/replication"
 )
 
-// LogLimit bounds the messages that a process keeps for new replicas of its rank, in bytes.
+// LogLimit bounds the message log that a process keeps for new replicas of its rank, in bytes.
 const LogLimit = 1 << 30
 
 // For returns the protocol for a process of a job with view v, or nil if there are no replicas.

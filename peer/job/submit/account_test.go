@@ -39,7 +39,7 @@ func FuzzAccount(f *testing.F) {
 		if err := protection.ValidSums(a.Sums, v); err != nil || len(a.Sums) != len(m.Sums) {
 			t.Errorf("%v was taken: %v", a.Sums, err)
 		}
-		if x, y, unlike := protection.Unlike(a.Sums, a.Sums); unlike {
+		if x, y, unlike := protection.FirstDifference(a.Sums, a.Sums); unlike {
 			t.Errorf("%v is unlike %v", x, y)
 		}
 	})

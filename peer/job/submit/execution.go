@@ -33,7 +33,7 @@ type execution struct {
 	unacknowledged    map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
 	explained         bool                     // the user knows the routes
 	keys              []byte                   // public key of each process, rank by rank; zeros if it has none
-	wasOutputLeader   map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
+	wasOutputLeader   map[view.Process]bool    // processes that have been their rank's output leader (view.OutputLeader)
 	earlyOutput       map[view.Process]backlog // output of processes that are not output leaders yet
 	earlyReports      earlyReports             // divergence reports about receivers that have yet to join
 	toJoin            map[view.Process]backlog // messages about processes that have yet to join

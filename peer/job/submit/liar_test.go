@@ -79,7 +79,7 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 	if waited(time.Minute); e.reaches(p) || !e.reaches(other) {
 		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(other))
 	}
-	if s, _ := e.state.View().Speaker(1); s != other {
+	if s, _ := e.state.View().OutputLeader(1); s != other {
 		t.Errorf("%v speaks, want %v", s, other)
 	}
 }

@@ -107,7 +107,7 @@ func (e *execution) handleEarlyOutput() *job.Result {
 // recordOutputLeaders records the output leaders of a view.
 func (e *execution) recordOutputLeaders(v view.View) {
 	for rank := range v.N {
-		if p, ok := v.Speaker(rank); ok {
+		if p, ok := v.OutputLeader(rank); ok {
 			e.wasOutputLeader[p] = true
 		}
 	}

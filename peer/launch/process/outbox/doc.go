@@ -9,7 +9,7 @@
 // therefore number their records alike, and a count states what the user has received from any of them
 // (promise R6).
 //
-// Every replica fills its Box; only the output leader of the rank (view.Speaker) sends from it. A new output
+// Every replica fills its Box; only the output leader of the rank (view.OutputLeader) sends from it. A new output
 // leader sends from the first record that was not acknowledged. Nothing is lost, and duplicates are
 // recognized by their numbers.
 //

@@ -1,4 +1,4 @@
-package words
+package engineapi
 
 import (
 	"errors"
@@ -50,14 +50,14 @@ type Unmatched struct {
 	Status  Status
 }
 
-// NoticeTag is the tag of a failure notice: it announces that waiting in its context is pointless.
-// Without replicas, a receive of any tag that has no message fails with ErrNotice as soon as a
-// notice from any rank arrives. With replicas that would depend on timing, so a notice is an
+// NoticeTag is the tag of a failure notice, which announces that waits in its context may never end.
+// Without replicas, a receive with AnyTag that has no message fails with ErrNotice as soon as a
+// notice from any rank arrives. With replicas this would depend on timing, so a notice is an
 // ordinary message.
 const NoticeTag = math.MinInt32
 
 // ReasonTag is the tag of the message that follows a failure notice and contains the reason, in at
-// most ReasonMost bytes. It can be received until the engine is closed.
+// most ReasonMost bytes. The program can receive this message until the engine is closed.
 const (
 	ReasonTag  = NoticeTag + 1
 	ReasonMost = 1 << 10
@@ -72,7 +72,7 @@ type FinalizedError struct{ Rank int } // world rank
 
 // Error names the rank.
 func (e *FinalizedError) Error() string {
-	return fmt.Sprintf("rank %d of the world has finalized and sends nothing more", e.Rank)
+	return fmt.Sprintf("rank %d of the world has finalized and sends no more messages", e.Rank)
 }
 
 // ErrClosed is the error of every call on a closed engine.

@@ -8,132 +8,134 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
 // A collective that fails at one rank also fails at the ranks that wait for it:
 //
 //	rank 0 --- 8 bytes ---> rank 2, which expects 16: it fails
-//	                          |-- spoiled, reason --> 0, 1, 3
+//	                          |-- notice, reason --> 0, 1, 3
 //	rank 3 waits for rank 2 <-'   and fails with the reason of rank 2
 //
 // The failed rank sends two messages to every rank, in the context of the collective. A rank that
-// receives from it next gets them instead of the expected message, fails likewise, and in turn
-// tells every rank. A rank that has all it needs completes, and learns of the failure in a later
-// collective. Messages to a failed rank are discarded, so no sender waits for it.
+// receives from the failed rank next gets them instead of the expected message, also fails, and in
+// turn notifies every rank. A rank that needs no more messages completes the collective, and fails
+// in a later collective. Messages to a failed rank are discarded, so no sender waits for it.
 //
 // Ranks that choose different algorithms, because they have different lengths, may wait in a cycle
 // that does not contain the failed rank. The engine therefore ends every wait in the context when a
 // failure notice arrives, from any rank. With replicas it does not, because the result would depend
-// on timing. A cycle in which no rank has failed, because none has received a wrong message,
-// remains in any case. P2PMPI_CHECK compares lengths before any rank can wait.
+// on timing. A cycle in which no rank has received a wrong message, so that no rank has failed, is
+// not resolved. P2PMPI_CHECK compares lengths before any rank can wait.
 //
 // From then on, the context is unusable at that rank: later collectives in it fail at once with the
 // same reason.
 
-// Tags of these messages. No call has them.
+// Tags of these messages, which no call uses.
 const (
-	spoiledTag = words.NoticeTag // empty, so that it fits every buffer; the reason follows
-	reasonTag  = words.ReasonTag
+	noticeTag = engineapi.NoticeTag // empty, so that it fits every buffer; the reason follows
+	reasonTag = engineapi.ReasonTag
 )
 
-// A SpoiledError reports that a collective has failed at another rank, or earlier.
-type SpoiledError struct {
+// A FailedError reports that a collective has failed at another rank, or that an earlier collective
+// has failed.
+type FailedError struct {
 	Rank  int  // rank that failed first
 	Call  Call // call that failed at that rank
 	Cause error
 }
 
 // Error names the rank that failed first, and its reason.
-func (e *SpoiledError) Error() string {
+func (e *FailedError) Error() string {
 	return fmt.Sprintf("%v has failed at rank %d: %v", e.Call, e.Rank, e.Cause)
 }
 
 // Unwrap returns the cause at the rank that failed first.
-func (e *SpoiledError) Unwrap() error { return e.Cause }
+func (e *FailedError) Unwrap() error { return e.Cause }
 
-// A Spoils records failures in the contexts of a communicator. Several goroutines may use it.
-type Spoils struct {
-	any  atomic.Bool
-	mu   sync.Mutex
-	what map[uint32]*SpoiledError // by context
+// A Failures records failures in the contexts of a communicator. Several goroutines may use it.
+type Failures struct {
+	any       atomic.Bool
+	mu        sync.Mutex
+	byContext map[uint32]*FailedError
 }
 
-func (s *Spoils) note(context uint32, e *SpoiledError) {
+func (s *Failures) note(context uint32, e *FailedError) {
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.what == nil {
-		s.what = make(map[uint32]*SpoiledError)
+	if s.byContext == nil {
+		s.byContext = make(map[uint32]*FailedError)
 	}
-	s.what[context] = e
+	s.byContext[context] = e
 	s.any.Store(true)
 }
 
 // in returns the failure in a context, or nil.
-func (s *Spoils) in(context uint32) error {
+func (s *Failures) in(context uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.what[context]; e != nil {
+	if e := s.byContext[context]; e != nil {
 		return e
 	}
 	return nil
 }
 
-// carryOut carries out a call, and tells the others if it fails here. It fails at once if an earlier
-// call in the same context has failed; the others have then been told already.
+// carryOut carries out a call. If the call fails at this rank, carryOut notifies the others. It
+// fails at once if an earlier call in the same context has failed, of which the others have already
+// been notified.
 func (t *Team) carryOut(call Call, algorithm func() error) error {
 	t.call = call
-	if t.Spoils != nil && t.Spoils.any.Load() {
-		if err := t.Spoils.in(t.Context); err != nil {
+	if t.Failures != nil && t.Failures.any.Load() {
+		if err := t.Failures.in(t.Context); err != nil {
 			return err
 		}
 	}
 	err := algorithm()
 	if err != nil {
-		t.spoil(err)
+		t.announce(err)
 	}
 	return err
 }
 
-// spoil tells all other members that the call has failed at this rank. It ignores errors of
-// sending: the receiver has failed itself, or the engine has stopped.
-func (t *Team) spoil(err error) {
-	var s *SpoiledError
+// announce notifies all other members that the call has failed at this rank. It ignores errors of
+// sends, because the receiver has also failed or the engine has stopped.
+func (t *Team) announce(err error) {
+	var s *FailedError
 	if !errors.As(err, &s) {
-		s = &SpoiledError{Rank: t.name(t.Rank), Call: t.call, Cause: err}
+		s = &FailedError{Rank: t.name(t.Rank), Call: t.call, Cause: err}
 	}
 	reason := s.encode()
-	for k := 1; k < t.Size; k++ { // the engine completes these requests; they need no wait
+	for k := 1; k < t.Size; k++ { // the engine completes these requests without a wait
 		dest := t.world(t.up(k))
-		if _, err := t.Engine.Isend(t.Context, dest, spoiledTag, nil, words.Standard); err == nil {
-			t.Engine.Isend(t.Context, dest, reasonTag, reason, words.Standard)
+		if _, err := t.Engine.Isend(t.Context, dest, noticeTag, nil, engineapi.Standard); err == nil {
+			t.Engine.Isend(t.Context, dest, reasonTag, reason, engineapi.Standard)
 		}
 	}
 	t.Engine.Abandon(t.Context)
-	t.Spoils.note(t.Context, s)
+	t.Failures.note(t.Context, s)
 }
 
-// heard returns the actual error behind an error of the engine. If a failure notice ended a wait,
-// heard receives the notice and its reason.
-func (t *Team) heard(err error) error {
-	if !errors.Is(err, words.ErrNotice) {
+// cause returns the cause of an error of the engine. If a failure notice ended a wait, cause receives
+// the notice and its reason, and returns the failure at the other rank.
+func (t *Team) cause(err error) error {
+	if !errors.Is(err, engineapi.ErrNotice) {
 		return err
 	}
-	s, err := t.Engine.Recv(t.Context, words.AnySource, spoiledTag, nil)
+	s, err := t.Engine.Recv(t.Context, engineapi.AnySource, noticeTag, nil)
 	if err != nil {
 		return err
 	}
 	return t.reason(s.Source)
 }
 
-// PendingReason returns the reason of a failure at a world rank whose notice has arrived but was
-// not received.
+// PendingReason returns the reason of a failure at a world rank, whose notice has arrived but has
+// not been received.
 func PendingReason(e *engine.Engine, context uint32, world int) error {
-	if _, err := e.Recv(context, world, spoiledTag, nil); err != nil {
+	if _, err := e.Recv(context, world, noticeTag, nil); err != nil {
 		return err
 	}
 	return (&Team{Engine: e, Context: context}).reason(world)
@@ -141,16 +143,16 @@ func PendingReason(e *engine.Engine, context uint32, world int) error {
 
 // reason receives the reason of a world rank that has just announced a failure.
 func (t *Team) reason(world int) error {
-	b := make([]byte, words.ReasonMost)
+	b := make([]byte, engineapi.ReasonMost)
 	s, err := t.Engine.Recv(t.Context, world, reasonTag, b)
 	if err != nil {
 		return fmt.Errorf("a collective has failed at another rank, for an unreadable reason: %w", err)
 	}
-	spoiled, err := decodeSpoiled(b[:s.Size])
+	failed, err := decodeFailed(b[:s.Size])
 	if err != nil {
 		return fmt.Errorf("a collective has failed at another rank: %w", err)
 	}
-	return spoiled
+	return failed
 }
 
 // Kinds of causes in messages.
@@ -161,7 +163,7 @@ const (
 )
 
 // encode returns e as a message: kind, rank and call, followed by four numbers or the text.
-func (e *SpoiledError) encode() []byte {
+func (e *FailedError) encode() []byte {
 	var mismatch *MismatchError
 	var order *OrderError
 	kind, numbers := causeText, []int(nil)
@@ -179,13 +181,13 @@ func (e *SpoiledError) encode() []byte {
 	if kind == causeText {
 		b = append(b, e.Cause.Error()...)
 	}
-	return b[:min(len(b), words.ReasonMost)]
+	return b[:min(len(b), engineapi.ReasonMost)]
 }
 
 var errReason = errors.New("malformed reason")
 
-// decodeSpoiled decodes a message made by encode.
-func decodeSpoiled(b []byte) (*SpoiledError, error) {
+// decodeFailed decodes the output of encode.
+func decodeFailed(b []byte) (*FailedError, error) {
 	if len(b) == 0 {
 		return nil, errReason
 	}
@@ -202,7 +204,7 @@ func decodeSpoiled(b []byte) (*SpoiledError, error) {
 		}
 		v[i], b = int(n), b[size:]
 	}
-	e := &SpoiledError{Rank: v[0], Call: Call(v[1])}
+	e := &FailedError{Rank: v[0], Call: Call(v[1])}
 	switch kind {
 	case causeText:
 		e.Cause = errors.New(strings.ToValidUTF8(string(b), "?"))
@@ -216,7 +218,7 @@ func decodeSpoiled(b []byte) (*SpoiledError, error) {
 	return e, nil
 }
 
-// A Role tells what part of a failure notice a message is.
+// A Role states which part of a failure notice a message is.
 type Role int
 
 // The messages of a failure; all other messages are Nothing.
@@ -229,7 +231,7 @@ const (
 // RoleOf returns the role of a message with the given tag.
 func RoleOf(tag int32) Role {
 	switch tag {
-	case spoiledTag:
+	case noticeTag:
 		return Failure
 	case reasonTag:
 		return Reason

@@ -1,4 +1,4 @@
-package words
+package engineapi
 
 import "io"
 
@@ -6,8 +6,9 @@ import "io"
 type Checkpoint struct {
 	Save    func(io.Writer) error // writes the state of the program
 	Restore func(io.Reader) error // reads the state of the program
-	// Own is called after Save. It returns the caller's state in addition to the program's, or
-	// false if no checkpoint is possible. TakeOwn is called before Restore.
+	// Own is called after Save. It returns the state of the caller, in addition to the state of the
+	// program, or false if no checkpoint is possible. TakeOwn is called before Restore with the
+	// state that Own returned.
 	Own     func() (own []byte, ok bool)
 	TakeOwn func([]byte) error
 }

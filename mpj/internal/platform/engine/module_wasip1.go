@@ -2,7 +2,7 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/guest"
 
-// These types call the host's engine.
+// The methods of these types call the host's engine.
 type (
 	Engine  = guest.Engine
 	Request = guest.Request

@@ -14,27 +14,27 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// outcomes runs program as the ranks of a world, and returns the result of each. It returns an
-// error if they do not end in time.
+// outcomes runs program as the ranks of a world, and returns the result of each rank. It returns an
+// error if the ranks do not end in time.
 func outcomes(shape localworld.Config, program func(*World) error) ([]error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	said := make([]error, shape.Ranks)
+	errs := make([]error, shape.Ranks)
 	err := runIn(localworld.New(ctx, shape), func(w *World) error {
 		err := program(w)
 		if w.Replica() == 0 {
-			said[w.Rank()] = err
+			errs[w.Rank()] = err
 		}
 		return nil
 	})
 	if ctx.Err() != nil {
-		return said, fmt.Errorf("some rank waits: %w", err)
+		return errs, fmt.Errorf("a rank still waits: %w", err)
 	}
-	return said, nil
+	return errs, nil
 }
 
-// TestFailedCollectiveEndsAtAllRanks makes one rank pass another length than the others, with
-// any algorithm. All ranks must get an error, in that call or in the next one.
+// TestFailedCollectiveEndsAtAllRanks makes one rank pass a length that differs from the length of
+// the others, with every algorithm. All ranks must get an error, in that call or in the next call.
 func TestFailedCollectiveEndsAtAllRanks(t *testing.T) {
 	skip.Long(t)
 	all := subjects[int64](Sum, Prod)
@@ -43,17 +43,17 @@ func TestFailedCollectiveEndsAtAllRanks(t *testing.T) {
 		for i, s := range all {
 			n := 2 + (i+k)%4
 			odd := i % n
-			said, err := outcomes(localworld.Config{Ranks: n, Replicas: 1}, func(w *World) error {
+			errs, err := outcomes(localworld.Config{Ranks: n, Replicas: 1}, func(w *World) error {
 				return first(s.call(w.Comm, asked{count: either(w.Rank() == odd, 5, 3)}), Barrier(w.Comm))
 			})
 			where := fmt.Sprintf("%s, n=%d, rank %d is odd, %s", s.name, n, odd, forced)
 			if err != nil {
-				t.Fatalf("%s: %v: %v", where, err, said)
+				t.Fatalf("%s: %v: %v", where, err, errs)
 			}
 			if isImmediate(s.name) || strings.HasPrefix(s.name, "Neighbor") { // Barrier uses another context
 				continue
 			}
-			for rank, err := range said {
+			for rank, err := range errs {
 				if err == nil || !showsLengths(err) {
 					t.Errorf("%s: rank %d got %v", where, rank, err)
 				}
@@ -62,9 +62,9 @@ func TestFailedCollectiveEndsAtAllRanks(t *testing.T) {
 	}
 }
 
-// TestCollectiveOfDifferentLengthsEndsAtAllRanks uses four ranks, of which one may choose another algorithm by its
-// length. Ranks that send long messages to a failed rank must not wait either. It also covers
-// replicas.
+// TestCollectiveOfDifferentLengthsEndsAtAllRanks uses four ranks, one of which may choose a
+// different algorithm because of its length. Ranks that send long messages to a failed rank must not
+// wait. The test also covers replicas.
 func TestCollectiveOfDifferentLengthsEndsAtAllRanks(t *testing.T) {
 	cases := []struct {
 		name string
@@ -95,11 +95,11 @@ func TestCollectiveOfDifferentLengthsEndsAtAllRanks(t *testing.T) {
 	for i, c := range cases {
 		for _, shape := range []localworld.Config{{Ranks: 4, Replicas: 1}, {Ranks: 4, Replicas: 1, Rings: true}, {Ranks: 4, Replicas: 2}} {
 			for _, odd := range []int{i % 2, 2 + i%2} {
-				said, err := outcomes(shape, func(w *World) error { return first(c.call(w.Comm, w.Rank() == odd), Barrier(w.Comm)) })
+				errs, err := outcomes(shape, func(w *World) error { return first(c.call(w.Comm, w.Rank() == odd), Barrier(w.Comm)) })
 				if err != nil {
-					t.Fatalf("%s, %+v, odd is rank %d: %v: %v", c.name, shape, odd, err, said)
+					t.Fatalf("%s, %+v, odd is rank %d: %v: %v", c.name, shape, odd, err, errs)
 				}
-				for rank, err := range said {
+				for rank, err := range errs {
 					if err == nil || !showsLengths(err) && !errors.Is(err, ErrComm) {
 						t.Errorf("%s, odd is rank %d: rank %d got %v", c.name, odd, rank, err)
 					}
@@ -120,10 +120,10 @@ func either[T any](condition bool, a, b T) T {
 // rank, with its reason. A duplicate of the failed communicator and point-to-point messages must
 // still work.
 func TestFailedCollectiveNamesTheFirst(t *testing.T) {
-	said, err := outcomes(localworld.Config{Ranks: 4, Replicas: 1}, func(w *World) error {
+	errs, err := outcomes(localworld.Config{Ranks: 4, Replicas: 1}, func(w *World) error {
 		err := Bcast(w.Comm, make([]byte, either(w.Rank() == 2, 16, 8)), 0)
 		if err == nil && w.Rank() >= 2 { // rank 3 receives from rank 2
-			t.Errorf("rank %d: Bcast says %v", w.Rank(), err)
+			t.Errorf("rank %d: Bcast returns %v", w.Rank(), err)
 		}
 		err = first(err, Barrier(w.Comm))
 		again, dupErr := w.Dup()
@@ -135,7 +135,7 @@ func TestFailedCollectiveNamesTheFirst(t *testing.T) {
 			t.Errorf("rank %d: %v", w.Rank(), err)
 		}
 		if later := Barrier(w.Comm); !errors.Is(later, ErrCount) {
-			t.Errorf("rank %d: Barrier after that says %v", w.Rank(), later)
+			t.Errorf("rank %d: the next Barrier returns %v", w.Rank(), later)
 		}
 		return err
 	})
@@ -143,7 +143,7 @@ func TestFailedCollectiveNamesTheFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	const reason = "rank 0 sent 8 bytes where rank 2 expects 16"
-	for rank, err := range said {
+	for rank, err := range errs {
 		says := "bcast with root 0 has failed at rank 2: " + reason
 		if rank == 2 {
 			says = reason
@@ -154,8 +154,8 @@ func TestFailedCollectiveNamesTheFirst(t *testing.T) {
 	}
 }
 
-// TestFinalizeReportsACollectiveThatFailedAtAnotherRank checks that a rank that has its data learns
-// in Finalize that another rank failed, and why: the ranks disagree on a length.
+// TestFinalizeReportsACollectiveThatFailedAtAnotherRank checks that a rank that already has its data
+// gets the error of a failed rank in Finalize, with the reason: the ranks pass different lengths.
 func TestFinalizeReportsACollectiveThatFailedAtAnotherRank(t *testing.T) {
 	calls := []struct {
 		failed int // rank at which the call fails; the other has its data
@@ -177,7 +177,7 @@ func TestFinalizeReportsACollectiveThatFailedAtAnotherRank(t *testing.T) {
 			says := fmt.Sprintf("mpj.Finalize at rank %d: %v: in communicator \"world\" %s", 1-c.failed, c.class, c.says)
 			_, err := outcomes(shape, func(w *World) error {
 				err := c.call(w)
-				if w.Rank() == c.failed { // its failure notice is sent before this message
+				if w.Rank() == c.failed { // the failure notice is sent before this message
 					return first(Send(w.Comm, []byte{1}, 1-c.failed, 0), err)
 				}
 				_, received := Recv(w.Comm, make([]byte, 1), c.failed, 0)
@@ -195,17 +195,17 @@ func TestFinalizeReportsACollectiveThatFailedAtAnotherRank(t *testing.T) {
 	}
 }
 
-// TestDifferentCollectivesEndAtAllRanks makes one rank call Allreduce while the others
-// call Bcast, get their data, and finalize. Without P2PMPI_CHECK, the one rank must get an error,
-// too.
+// TestDifferentCollectivesEndAtAllRanks makes one rank call Allreduce while the others call Bcast,
+// get their data, and finalize. The rank that calls Allreduce must get an error even without
+// P2PMPI_CHECK.
 func TestDifferentCollectivesEndAtAllRanks(t *testing.T) {
 	for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Rings: true}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
 		for shape.Ranks = 2; shape.Ranks <= 5; shape.Ranks++ {
 			for root := range shape.Ranks {
-				odd := (root + 1) % shape.Ranks // no rank receives the broadcast from it
+				odd := (root + 1) % shape.Ranks // no rank receives the broadcast from this rank
 				var others sync.WaitGroup
 				others.Add((shape.Ranks - 1) * shape.Replicas)
-				said, err := outcomes(shape, func(w *World) error {
+				errs, err := outcomes(shape, func(w *World) error {
 					if w.Rank() == odd {
 						others.Wait()
 						return Allreduce(w.Comm, []int{1}, make([]int, 1), Sum)
@@ -213,9 +213,10 @@ func TestDifferentCollectivesEndAtAllRanks(t *testing.T) {
 					defer others.Done()
 					return first(Bcast(w.Comm, []int{1}, root), w.Finalize())
 				})
-				// The error comes from the message of the other call, or from the end of that rank.
-				if why := fmt.Sprint(said[odd]); err != nil || !strings.Contains(why, "calls bcast") && !strings.Contains(why, "has finalized") {
-					t.Errorf("%+v, root %d: %v, %q", shape, root, err, said)
+				// The error comes from the message of the other call, or from the end of the other
+				// rank.
+				if why := fmt.Sprint(errs[odd]); err != nil || !strings.Contains(why, "calls bcast") && !strings.Contains(why, "has finalized") {
+					t.Errorf("%+v, root %d: %v, %q", shape, root, err, errs)
 				}
 			}
 		}
@@ -269,7 +270,7 @@ func TestCollectiveWithAFinalizedRankFails(t *testing.T) {
 	for _, c := range calls {
 		for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Rings: true}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
 			shape.Ranks = 2
-			said, err := outcomes(shape, func(w *World) error {
+			errs, err := outcomes(shape, func(w *World) error {
 				if w.Rank() == 0 {
 					return first(Send(w.Comm, []byte{1}, 1, 5), w.Finalize())
 				}
@@ -282,15 +283,15 @@ func TestCollectiveWithAFinalizedRankFails(t *testing.T) {
 				return err
 			})
 			const says = "rank 0 of the world has finalized"
-			if err != nil || said[0] != nil || said[1] == nil || !strings.Contains(said[1].Error(), says) {
-				t.Errorf("%s, %+v: %v, %q, want %s", c.name, shape, err, said, says)
+			if err != nil || errs[0] != nil || errs[1] == nil || !strings.Contains(errs[1].Error(), says) {
+				t.Errorf("%s, %+v: %v, %q, want %s", c.name, shape, err, errs, says)
 			}
 		}
 	}
 }
 
 // TestNeighbourhoodIsUsableAfterAnError checks that neighbourhood collectives work after blocks of
-// an unexpected length: nothing of the failed call remains in the program's buffers or in transit.
+// an unexpected length: no data of the failed call remains in the program's buffers or in transit.
 func TestNeighbourhoodIsUsableAfterAnError(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)
@@ -301,7 +302,7 @@ func TestNeighbourhoodIsUsableAfterAnError(t *testing.T) {
 		recv := make([]int, either(g.Rank() == odd, 4, 2))
 		err = NeighborAllgather(g, make([]int, len(recv)/2), recv)
 		if touched := w.Size() > 1 && (g.Rank() == odd || g.Rank() == 0 || g.Rank() == odd-1); (err != nil) != touched {
-			return fmt.Errorf("a block of another length: %w", err)
+			return fmt.Errorf("a block of a different length: %w", err)
 		}
 		before := slices.Clone(recv)
 		right := make([]int, 2)

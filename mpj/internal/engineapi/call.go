@@ -1,4 +1,4 @@
-package words
+package engineapi
 
 // A CallKind is the kind of event that a call waits for.
 type CallKind uint8
@@ -13,23 +13,23 @@ const (
 
 // A Call describes the call in which a goroutine of the program waits.
 type Call struct {
-	Number  uint64 // number of the wait; shared only by the calls of one Waitany or Waitsome
+	Number  uint64 // number of the wait; only the calls of one Waitany or Waitsome share it
 	Kind    CallKind
 	Context uint32
 	Peer    int // world rank, or AnySource
 	Tag     int32
 	Size    int // bytes to send
-	// Unexpected lists messages in the context that a receive or probe does not match.
+	// Unexpected lists messages in the context that do not match the receive or probe.
 	Unexpected []Status
 }
 
 // A Waiting describes what an engine waits for at one moment.
 type Waiting struct {
 	Calls []Call
-	// Known reports that Calls contains all goroutines that are in a call, and that no local event
-	// is about to end one.
+	// Known reports that Calls contains the calls of all goroutines that are in a call, and that no
+	// local event is about to end a call.
 	Known bool
 	// Sent and Received count the frames exchanged with each other rank. They exclude frames of
-	// Tell, frames received with Hear, and acknowledgements.
+	// SendUncounted, frames received with RecvUncounted, and acknowledgements.
 	Sent, Received map[int]uint64
 }
