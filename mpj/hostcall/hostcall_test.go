@@ -235,20 +235,20 @@ func TestInvalidCallsAreFaults(t *testing.T) {
 		function string
 		args     []uint64
 	}{
-		"buffer beyond the memory":   {"send", []uint64{256, 0, 0, 4090, 100, 0, 0}},
-		"buffer that wraps around":   {"send", []uint64{256, 0, 0, math.MaxUint32, 2, 0, 0}},
-		"status beyond the memory":   {"recv", []uint64{256, 0, 0, 0, 10, 4095, 0}},
-		"rank outside the job":       {"send", []uint64{256, 1, 0, 0, 10, 0, 0}},
-		"negative rank":              {"send", []uint64{256, any32, 0, 0, 10, 0, 0}},
-		"the engine's own context":   {"isend", []uint64{0, 0, 0, 0, 10, 0, 0}},
-		"unknown mode":               {"isend", []uint64{256, 0, 0, 0, 10, 3, 0}},
-		"unknown request":            {"wait", []uint64{1, 0, 0}},
-		"more requests than memory":  {"waitany", []uint64{0, 1 << 31, 0, 0}},
-		"more parts than memory":     {"exchange", []uint64{256, 0, 0, 1 << 28, 0, 0, 0}},
-		"unknown message":            {"imrecv", []uint64{7, 0, 10, 0}},
-		"unknown contents":           {"take", []uint64{1, 0, 10}},
-		"abort before join":          {"abort", []uint64{1, 0, 5}},
-		"finish of no request":       {"finish", []uint64{0}},
+		"buffer beyond the memory":  {"send", []uint64{256, 0, 0, 4090, 100, 0, 0}},
+		"buffer that wraps around":  {"send", []uint64{256, 0, 0, math.MaxUint32, 2, 0, 0}},
+		"status beyond the memory":  {"recv", []uint64{256, 0, 0, 0, 10, 4095, 0}},
+		"rank outside the job":      {"send", []uint64{256, 1, 0, 0, 10, 0, 0}},
+		"negative rank":             {"send", []uint64{256, any32, 0, 0, 10, 0, 0}},
+		"the engine's own context":  {"isend", []uint64{0, 0, 0, 0, 10, 0, 0}},
+		"unknown mode":              {"isend", []uint64{256, 0, 0, 0, 10, 3, 0}},
+		"unknown request":           {"wait", []uint64{1, 0, 0}},
+		"more requests than memory": {"waitany", []uint64{0, 1 << 31, 0, 0}},
+		"more parts than memory":    {"exchange", []uint64{256, 0, 0, 1 << 28, 0, 0, 0}},
+		"unknown message":           {"imrecv", []uint64{7, 0, 10, 0}},
+		"unknown contents":          {"take", []uint64{1, 0, 10}},
+		"abort before join":         {"abort", []uint64{1, 0, 5}},
+		"finish of no request":      {"finish", []uint64{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, fault := newModule(t, 4096).alone().call(call.function, call.args...)
