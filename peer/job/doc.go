@@ -7,6 +7,7 @@
 //	    |
 //	    v
 //	State --> Effects: requested changes, view, notes to the user, result
+//	  processes: what is known of the processes; disputes: reports that contradict each other (V4)
 //	Emission: each record of output once, whichever replica it comes from (R6)
 //	Entry:    processes that never call mpj.Init (V4)
 //	Accounts: what finished replicas have sent and printed, compared (V4)
