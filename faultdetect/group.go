@@ -96,7 +96,7 @@ func (g *Group) Gone(p p2ppeer.ID) { g.report(report{member: g.index(p), gone: t
 type report struct {
 	member int
 	gone   bool
-	silent time.Duration // 0: unknown
+	silent time.Duration // duration of the silence, or 0 if unknown
 }
 
 func (g *Group) report(r report) {

@@ -24,7 +24,7 @@ type Message struct {
 	Kind      Kind
 	Heartbeat uint64   // heartbeat of the sender
 	Table     []uint64 // the sender's table, including itself; for kind Table only
-	About     int      // for Ask, Vouch and Accuse: another member
+	About     int      // for Ask, Confirm and Accuse: another member
 	Tree      Tree     // for Accuse: the tree along which it spreads
 	Reach     int      // for Accuse: number of members after the receiver, in the tree's order, that it must cover
 }
@@ -67,7 +67,7 @@ type Verdict struct {
 	Member  int
 	State   State
 	Silence int // periods since the last sign of life, not counting those in which this member did not run
-	// RoundTrip is the recent round-trip time of its answers; 0: unknown.
+	// RoundTrip is the recent round-trip time of the member's answers, or 0 if unknown.
 	RoundTrip time.Duration
 }
 

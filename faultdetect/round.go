@@ -51,8 +51,8 @@ func (t Targets) Rounds(n int) int {
 	}
 }
 
-// distance returns the distance between sender and target in a round; 0 if n < 2. It is the same for all
-// members, except for Random.
+// distance returns the distance between sender and target in a round, and 0 if n < 2. The distance is the
+// same for all members, except with Random.
 func (t Targets) distance(n, member int, heartbeat uint64) int {
 	l := uint64(HalfRounds(n))
 	if l == 0 {
@@ -93,14 +93,10 @@ func HalfRounds(n int) int {
 // Rounds returns 2⌈log₂ n⌉, the number of rounds after which double binary round robin repeats.
 func Rounds(n int) int { return DBRR.Rounds(n) }
 
-// distance returns the distance between sender and target in double binary round robin, in the round that
-// the sender's heartbeat identifies. It is 0 if n < 2.
-func distance(n int, heartbeat uint64) int { return DBRR.distance(n, 0, heartbeat) }
-
 // Target returns the member to which self sends its table by double binary round robin, if no member has
 // failed. It returns self if n < 2.
 func Target(n, self int, heartbeat uint64) int {
-	return modulo(self+distance(n, heartbeat), n)
+	return modulo(self+DBRR.distance(n, 0, heartbeat), n)
 }
 
 func modulo(a, n int) int { return (a%n + n) % n }

@@ -64,7 +64,7 @@ type GroupConfig struct {
 	Job     string        // at most 256 bytes
 	Members []p2ppeer.ID  // their order determines each member's index; the host must know their addresses
 	Self    int           // index of this peer
-	Period  time.Duration // 0: DefaultPeriod
+	Period  time.Duration // zero means DefaultPeriod
 	Offset  uint64        // initial heartbeat
 	Hang    time.Duration // tolerated hang: additional time for a silent member
 	Mode    Mode
