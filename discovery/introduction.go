@@ -10,13 +10,13 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 )
 
-// An IntroductionError reports that no supernode could be reached. The service keeps trying.
-type IntroductionError struct {
-	Failures []SupernodeError // one for each supernode
+// An introductionError reports that no supernode could be reached. The service keeps trying.
+type introductionError struct {
+	Failures []supernodeError // one for each supernode
 }
 
 // Error lists every supernode's addresses with the cause.
-func (e *IntroductionError) Error() string {
+func (e *introductionError) Error() string {
 	causes := make([]string, len(e.Failures))
 	for i, f := range e.Failures {
 		causes[i] = f.Error()
@@ -25,7 +25,7 @@ func (e *IntroductionError) Error() string {
 }
 
 // Unwrap returns the failures.
-func (e *IntroductionError) Unwrap() []error {
+func (e *introductionError) Unwrap() []error {
 	errs := make([]error, len(e.Failures))
 	for i := range e.Failures {
 		errs[i] = &e.Failures[i]
@@ -33,14 +33,14 @@ func (e *IntroductionError) Unwrap() []error {
 	return errs
 }
 
-// A SupernodeError reports why one supernode could not introduce this peer.
-type SupernodeError struct {
+// A supernodeError reports why one supernode could not introduce this peer.
+type supernodeError struct {
 	Supernode p2ppeer.AddrInfo
 	Err       error
 }
 
 // Error returns one line with each address tried and its cause, in place of libp2p's multi-line message.
-func (e *SupernodeError) Error() string {
+func (e *supernodeError) Error() string {
 	dial, ok := errors.AsType[*swarm.DialError](e.Err)
 	if !ok || len(dial.DialErrors) == 0 {
 		return fmt.Sprintf("%v: %v", e.Supernode, e.Err)
@@ -53,13 +53,13 @@ func (e *SupernodeError) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *SupernodeError) Unwrap() error { return e.Err }
+func (e *supernodeError) Unwrap() error { return e.Err }
 
 // introduction is the state of the attempts to be introduced.
 type introduction struct {
 	mu       sync.Mutex
 	done     bool          // introduced once; never reset
-	err      error         // of the last attempt
+	err      error         // result of the last attempt
 	attempts int           // number of finished attempts
 	changed  chan struct{} // closed and replaced at the end of each attempt
 }

@@ -6,7 +6,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Reason is the reason why a peer is no candidate.
+// A Reason is the reason why a peer is not a candidate.
 type Reason int
 
 // The reasons, in the order in which a message should list them.
@@ -53,7 +53,7 @@ func (r Reason) String() string {
 	return fmt.Sprintf("reason %d", int(r))
 }
 
-// A Refusal is the error for a peer that is no candidate.
+// A Refusal is the error for a peer that is not a candidate.
 type Refusal struct {
 	Reason Reason
 	Err    error // details for a log or a verbose message; may be nil
