@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// maxRememberedFile bounds the file of known peers, in bytes; it is read as a whole.
+// maxRememberedFile bounds the file of known peers, in bytes. The file is read as a whole.
 const maxRememberedFile = 1 << 20
 
 // remembered is the JSON form of one known peer.
