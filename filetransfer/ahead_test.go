@@ -53,7 +53,7 @@ func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 // TestFlightsBetweenSites: a peer with a neighbor at its site reports what arrives from other sites, and
 // not what arrives from the neighbor. A peer without neighbors reports nothing.
 func TestFlightsBetweenSites(t *testing.T) {
-	for name, tt := range map[string]struct{ near, origin, fellow bool }{
+	for name, tt := range map[string]struct{ near, origin, member bool }{
 		"a neighbor": {true, true, false}, "no neighbor": {false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +62,9 @@ func TestFlightsBetweenSites(t *testing.T) {
 				w, _ := offer(t, newOffline(t, "origin", zerolog.Nop()), peer, content(1, 2*pieceSize))
 				var near []p2ppeer.ID
 				if tt.near {
-					near = append(near, "fellow")
+					near = append(near, "member")
 				}
-				defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, near)()
+				defer peer.Share(job, "origin", []p2ppeer.ID{"member"}, near)()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				heard := make(chan struct{}, 2)
@@ -90,8 +90,8 @@ func TestFlightsBetweenSites(t *testing.T) {
 				<-heard
 				cancel()
 				<-ended
-				if counts["origin"] != tt.origin || counts["fellow"] != tt.fellow {
-					t.Errorf("sent acknowledgements to %v, want to the origin: %v, to the fellow: %v", counts, tt.origin, tt.fellow)
+				if counts["origin"] != tt.origin || counts["member"] != tt.member {
+					t.Errorf("sent acknowledgements to %v, want to the origin: %v, to the member: %v", counts, tt.origin, tt.member)
 				}
 			})
 		})

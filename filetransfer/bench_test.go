@@ -76,7 +76,7 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 		stream, fetch = stream+a, fetch+c
 		ofStream, ofFetch = ofStream+between-before, ofFetch+computed(b)-between
 		ratios = append(ratios, a.Seconds()/c.Seconds())
-		if err := os.RemoveAll(peer.store.dir); err != nil {
+		if err := os.RemoveAll(string(peer.store.dir)); err != nil {
 			b.Fatal(err)
 		}
 	}

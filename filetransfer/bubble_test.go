@@ -90,9 +90,9 @@ func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "file")
 		writeFile(t, path, b)
 		w := WantOf(b)
-		defer submitter.Serve(job, []p2ppeer.ID{"fellow"}, map[Digest]Source{w.Digest: {From: path}})()
+		defer submitter.Serve(job, []p2ppeer.ID{"member"}, map[Digest]Source{w.Digest: {From: path}})()
 		ask := []*pb.Ask{encodeOpen(opening{job: job, units: 1}), encodeRequest(request{items: []pieceID{{digest: w.Digest}}})}
-		if err := submitter.serveTo("fellow", ask...); err != nil {
+		if err := submitter.serveTo("member", ask...); err != nil {
 			t.Fatal(err)
 		}
 		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errSendTimeout.Error()) {
@@ -125,25 +125,25 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 	}
 }
 
-// Parts from fellows wait for room in memory; parts from the origin do not.
-func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
+// Parts from members wait for room in memory; parts from the origin do not.
+func TestO4PartsOfMembersWaitForMemory(t *testing.T) {
 	for name, held := range map[string]int{"one at a time": 0, "none forever": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				submitter, fellow := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "fellow", zerolog.Nop())
+				submitter, member := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "member", zerolog.Nop())
 				peer := newOffline(t, "peer", zerolog.Nop())
 				b := content(1, 6*pieceSize)
-				w, path := offer(t, submitter, fellow, b)
+				w, path := offer(t, submitter, member, b)
 				defer submitter.Serve(job, []p2ppeer.ID{"peer"}, map[Digest]Source{w.Digest: {From: path}})()
-				all := map[p2ppeer.ID]*Service{"origin": submitter, "fellow": fellow, "peer": peer}
-				put(t, fellow.store, "earlier job", b)
-				for _, s := range []*Service{fellow, peer} {
+				all := map[p2ppeer.ID]*Service{"origin": submitter, "member": member, "peer": peer}
+				put(t, member.store, "earlier job", b)
+				for _, s := range []*Service{member, peer} {
 					s.connect(all)
-					defer s.Share(job, "origin", []p2ppeer.ID{"fellow", "peer"}, nil)()
+					defer s.Share(job, "origin", []p2ppeer.ID{"member", "peer"}, nil)()
 				}
 				begun, open := time.Now(), peer.open
 				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
-					if p == "origin" && time.Since(begun) < outageTimeout/2 { // fellows come first
+					if p == "origin" && time.Since(begun) < outageTimeout/2 { // members come first
 						return nil, errCut
 					}
 					return open(ctx, p)
@@ -152,7 +152,7 @@ func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
 				for range held {
 					peer.room <- struct{}{}
 				}
-				for _, s := range []*Service{fellow, peer} {
+				for _, s := range []*Service{member, peer} {
 					if err := s.Fetch(t.Context(), "origin", job, []Want{w}, nil); err != nil {
 						t.Fatal(err)
 					}
@@ -188,13 +188,13 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 		"nothing":       {nil, false},
 	}
 	for name, tt := range tests {
-		for _, source := range []p2ppeer.ID{"origin", "fellow"} {
+		for _, source := range []p2ppeer.ID{"origin", "member"} {
 			t.Run(name+" from the "+string(source), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log logtest.Log
 					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
 					w, _ := offer(t, submitter, peer, content(1, 2*pieceSize))
-					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, nil)()
+					defer peer.Share(job, "origin", []p2ppeer.ID{"member"}, nil)()
 					peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
 					tried, open := 0, peer.open
 					peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
@@ -202,10 +202,10 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 						case p == source:
 							tried++
 							return talk(tt.says), nil
-						case p == "fellow":
+						case p == "member":
 							return nil, errCut
-						case source == "fellow" && !strings.Contains(log.String(), "dropped as a source"):
-							return nil, errCut // the fellow comes first
+						case source == "member" && !strings.Contains(log.String(), "dropped as a source"):
+							return nil, errCut // the member comes first
 						}
 						return open(ctx, p)
 					}
@@ -214,7 +214,7 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 						t.Errorf("%d attempts, got %v", tried, err)
 					}
 					named := errors.As(err, new(wrongError))
-					if source == "fellow" {
+					if source == "member" {
 						named = strings.Contains(log.String(), `"warn"`) && strings.Contains(log.String(), source.String())
 					}
 					if named != tt.wrong {

@@ -88,7 +88,7 @@ func (c *claim) release() {
 		}
 		it.claim = nil
 		s.forget(w.Digest)
-		if info, err := os.Stat(s.partialPath(w.Digest)); err == nil {
+		if info, err := os.Stat(s.dir.partial(w.Digest)); err == nil {
 			s.add(w.Digest, &item{bytes: info.Size()})
 		}
 	}

@@ -7,7 +7,7 @@
 //	                 |<-- open, request(unit)... ----| Fetch: missing contents
 //	                 |--- part, bytes, part, ... ------>| partial/<digest>
 //	                                                    | all pieces verified: <aa>/<digest>
-//	        a fellow: another of the job's peers        v
+//	        a member: another of the job's peers        v
 //	                 |<-- open, request(unit)... ----| Materialize --> scratch folder
 //	                 |--- have, part, bytes, have, ... ->|
 //
@@ -19,7 +19,7 @@
 // Download brings files from the web into the submitter's store. They are staged from there like others.
 //
 // A fetching peer requests content in units of at most 256 KiB: a piece of a large file, or several small
-// files. Peers that Share request units from each other, and from the origin only those that no fellow
+// files. Peers that Share request units from each other, and from the origin only those that no member
 // has. So the origin sends each unit about once, however many peers there are. Peers at one site exchange
 // what one of them has fetched, so each byte crosses the site's uplink about once; see near.go.
 //
@@ -46,8 +46,8 @@
 // the serving peer disappears, Fetch fails after a bounded number of attempts and keeps its partial files
 // for the next one. The limit counts the bytes of contents, without the overhead of the file system.
 //
-// Data from peers is bounded and never trusted. A fellow that sends wrong bytes is logged and not asked
-// again. If a fellow stalls, its units are requested from other peers. Each job has streams of its own
+// Data from peers is bounded and never trusted. A member that sends wrong bytes is logged and not asked
+// again. If a member stalls, its units are requested from other peers. Each job has streams of its own
 // and shares the link evenly with other jobs.
 //
 // Pure cores make the decisions: plan.go selects the units that a Fetch requests from each peer, and

@@ -87,7 +87,7 @@ type download struct {
 
 func (l *download) run(ctx context.Context) (Digest, error) {
 	var err error
-	if l.spool, err = l.store.openSpool(ctx, l.key()); err != nil {
+	if l.spool, err = openSpool(ctx, l.store, l.key()); err != nil {
 		return Digest{}, err
 	}
 	defer l.spool.close()
@@ -139,7 +139,7 @@ func (l *download) cached(ctx context.Context, d Digest) bool {
 
 // recall loads the record of earlier downloads of the URL.
 func (l *download) recall(ctx context.Context) {
-	l.page = l.store.readPage(l.key())
+	l.page = l.store.pages.read(l.key())
 	d, err := ParseDigest(l.page.Digest)
 	if err != nil || l.want != (Digest{}) {
 		return
@@ -220,7 +220,7 @@ func (l *download) answered(resp *http.Response) (resumed bool, err error) {
 			return false, err
 		}
 		l.page = page{URL: l.String(), ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")}
-		if err := l.store.writePage(l.key(), l.page); err != nil {
+		if err := l.store.pages.write(l.key(), l.page, l.store.keeps); err != nil {
 			return false, err
 		}
 	case code == http.StatusRequestedRangeNotSatisfiable, code == http.StatusPartialContent:
@@ -276,7 +276,7 @@ func (l *download) finish(ctx context.Context, resumed bool) (Digest, error) {
 		return d, err
 	}
 	l.page.Digest = d.String()
-	if err := l.store.writePage(l.key(), l.page); err != nil { // before commit, since others rely on the page then
+	if err := l.store.pages.write(l.key(), l.page, l.store.keeps); err != nil { // before commit, since others rely on the page then
 		return d, err
 	}
 	return l.spool.commit(ctx, l.job)

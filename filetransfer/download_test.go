@@ -87,7 +87,7 @@ func TestDownloadIsStored(t *testing.T) {
 // wantBytesOfContents is wantBytes without the pages.
 func wantBytesOfContents(t *testing.T, s *Store) {
 	t.Helper()
-	if err := os.RemoveAll(s.dir + "/" + webDir); err != nil {
+	if err := os.RemoveAll(string(s.dir) + "/" + webDir); err != nil {
 		t.Fatal(err)
 	}
 	wantBytes(t, s)
@@ -131,14 +131,14 @@ func TestChangedDownloadRestarts(t *testing.T) {
 	s := newSite(t, content(1, 500_000))
 	s.cut = 200_000
 	store := openStore(t, t.TempDir(), 1<<20)
-	sp, err := store.openSpool(t.Context(), (&download{Download: Download{URL: s.URL + "/data"}}).key())
+	sp, err := openSpool(t.Context(), store, (&download{Download: Download{URL: s.URL + "/data"}}).key())
 	if err != nil {
 		t.Fatal(err)
 	}
 	sp.Write(content(3, 100_000)) // of another version, by another process
 	sp.close()
-	store.writePage(sp.key, page{ETag: `"0"`})
-	store = openStore(t, store.dir, 1<<20)
+	store.pages.write(sp.key, page{ETag: `"0"`}, store.keeps)
+	store = openStore(t, string(store.dir), 1<<20)
 	if d, err := s.download(t, store, ""); err != nil || d != DigestOf(s.content) {
 		t.Errorf("got %v, %v; want the present content", d, err)
 	}
@@ -151,7 +151,7 @@ func TestT1WrongPartIsFetchedAgain(t *testing.T) {
 	s := newSite(t, b)
 	digest := DigestOf(b).String()
 	store := openStore(t, t.TempDir(), 1<<20)
-	sp, err := store.openSpool(t.Context(), (&download{Download: Download{URL: s.URL + "/data", Digest: digest}}).key())
+	sp, err := openSpool(t.Context(), store, (&download{Download: Download{URL: s.URL + "/data", Digest: digest}}).key())
 	if err != nil {
 		t.Fatal(err)
 	}

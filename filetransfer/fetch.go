@@ -10,10 +10,10 @@ import (
 // Fetch brings the missing ones of the wanted contents into the store from the peer from, which serves
 // them for the job. It pins all of them for the job until Store.Unpin, even if it fails. Fetch does not
 // request contents that the store has or another Fetch is receiving, and resumes partial contents (promise
-// T2). With a Share, it also requests units from fellows. progress, if not nil, is called with each number of
+// T2). With a Share, it also requests units from members. progress, if not nil, is called with each number of
 // new bytes, one call at a time.
 //
-// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a fellow
+// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a member
 // again that sends wrong bytes. The error names the peer and the content: refused, changed at its source,
 // of another size than wanted, or not matching its digest (T1). It fails if the contents do not
 // fit into the store.
@@ -58,18 +58,18 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 		return fmt.Errorf("%d contents in %d units, at most %d are allowed", len(want), len(units), maxUnits)
 	}
 	s.store.Pin(job, digests)
-	var fellows, near []p2ppeer.ID
+	var members, near []p2ppeer.ID
 	var sh *share
 	id := listID(want)
-	if sw := s.swarmOf(job); sw != nil && from == sw.from && from != s.host.ID() && worthSharing(want) {
-		fellows, near, sh = without(sw.fellows, from), sw.near, sw.join(id, want, units)
+	if sw := s.swarms.of(job); sw != nil && from == sw.from && from != s.host.ID() && worthSharing(want) {
+		members, near, sh = without(sw.members, from), sw.near, sw.join(id, want, units)
 	}
 	sh.addComplete(s.store)
 	defer func() { sh.addComplete(s.store) }() // includes what other calls have fetched
 	return s.store.fillAll(ctx, want, func(c *claim) error {
 		t := &transfer{
 			svc: s, job: job, id: id, list: want, units: units, claim: c, share: sh, progress: progress,
-			from: from, fellows: fellows, near: near,
+			from: from, members: members, near: near,
 		}
 		return t.run(ctx)
 	})

@@ -11,7 +11,7 @@ const (
 	linkTimeout = 15 * time.Second
 	// minLease and maxLease bound how long a unit that has arrived at one peer is left to that peer to
 	// pass on: twice as long as the transfer took. A peer on a busy machine takes a while to inform its
-	// fellows.
+	// members.
 	minLease = 2 * time.Second
 	maxLease = 10 * time.Second
 	// confirmTimeout is how long a completely sent unit is left to a peer that does not confirm its arrival.

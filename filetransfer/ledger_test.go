@@ -59,7 +59,7 @@ func TestNeighbours(t *testing.T) {
 			i := reached[0]
 			reached = reached[1:]
 			js := Neighbours(i, n)
-			if len(js) > MaxFellows {
+			if len(js) > MaxMembers {
 				t.Fatalf("%d of %d has %d neighbours", i, n, len(js))
 			}
 			slices.Sort(js)
@@ -81,7 +81,7 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 	for _, n := range []int{1 << 10, 1 << 16} {
-		if got := len(Neighbours(5, n)); got > MaxFellows {
+		if got := len(Neighbours(5, n)); got > MaxMembers {
 			t.Errorf("%d neighbours of %d", got, n)
 		}
 	}

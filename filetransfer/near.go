@@ -10,7 +10,7 @@ import (
 
 // This file contains the decisions of a plan that depend on sites. Peers at one site share a slow link to the
 // rest of the network, and reach each other over a fast one. So each unit should enter a site once. One peer
-// of the site, the unit's owner, may request it from fellows at other sites, and the others get it from their
+// of the site, the unit's owner, may request it from members at other sites, and the others get it from their
 // neighbors. The origin needs no owners, because it gives each unit to one peer only.
 //
 // Neighbors compute the owner from their peer IDs (rendezvous hashing), so they agree without a message.
@@ -24,7 +24,7 @@ const (
 	unitTime = 60 * time.Millisecond
 )
 
-// A neighbor is a fellow at this peer's site.
+// A neighbor is a member at this peer's site.
 type neighbor struct {
 	key    uint64
 	waited time.Duration // time in which this peer could only wait for it
@@ -72,7 +72,7 @@ func (p *plan) owner(unit int) int {
 // itself denotes this peer among the sources.
 const itself = -1
 
-// enters reports whether this peer may request the unit from another site if a fellow has it: no neighbor
+// enters reports whether this peer may request the unit from another site if a member has it: no neighbor
 // has the unit or should request it.
 func (p *plan) enters(unit int) bool {
 	return len(p.near) == 0 || p.local[unit] == 0 && p.owner(unit) == itself
@@ -80,7 +80,7 @@ func (p *plan) enters(unit int) bool {
 
 // chargeNeighbors charges neighbors for the time since the last tick if this peer could only wait for
 // them. That is the case if it expects nothing from other sites, and available units must come through a
-// neighbor. A neighbor that has kept this peer waiting for too long is treated as a fellow at another
+// neighbor. A neighbor that has kept this peer waiting for too long is treated as a member at another
 // site.
 func (p *plan) chargeNeighbors(now time.Duration) {
 	since := now - p.ticked
@@ -106,7 +106,7 @@ func (p *plan) crossing() bool {
 	return false
 }
 
-// blocking returns the neighbors that have, or own, a missing unit that a fellow has and that this peer
+// blocking returns the neighbors that have, or own, a missing unit that a member has and that this peer
 // must not request from another site.
 func (p *plan) blocking() map[int]bool {
 	ids := map[int]bool{}
@@ -129,7 +129,7 @@ func (p *plan) blocking() map[int]bool {
 	return ids
 }
 
-// treatAsRemote treats a neighbor as a fellow at another site from now on.
+// treatAsRemote treats a neighbor as a member at another site from now on.
 func (p *plan) treatAsRemote(id int) {
 	if s := p.sources[id]; s != nil && !s.silent && s.has != nil {
 		for u := range p.local {

@@ -9,25 +9,31 @@ import (
 // for more than half a minute, the fetching peer gives up on the stream.
 type Pacing func(ctx context.Context, bytes int) error
 
+// paces holds the pacing of each job.
+type paces struct {
+	mu    sync.Mutex
+	ofJob map[string]Pacing
+}
+
 // Pace applies p to everything that is sent for a job, until stop is called.
-func (s *Service) Pace(job string, p Pacing) (stop func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paces[job] = p
+func (ps *paces) Pace(job string, p Pacing) (stop func()) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	ps.ofJob[job] = p
 	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.paces, job)
+		ps.mu.Lock()
+		defer ps.mu.Unlock()
+		delete(ps.ofJob, job)
 	})
 }
 
-// pace waits until the given number of bytes may be sent for a job.
-func (s *Service) pace(job string, bytes int) error {
-	s.mu.Lock()
-	p := s.paces[job]
-	s.mu.Unlock()
+// await blocks until the given number of bytes may be sent for a job.
+func (ps *paces) await(ctx context.Context, job string, bytes int) error {
+	ps.mu.Lock()
+	p := ps.ofJob[job]
+	ps.mu.Unlock()
 	if p == nil {
 		return nil
 	}
-	return p(s.ctx, bytes)
+	return p(ctx, bytes)
 }

@@ -52,10 +52,10 @@ func TestPlanRequestsTheRarestFirst(t *testing.T) {
 	p.has(2, set(8, 0, 1), nil)
 	p.has(3, set(8, 0), []uint32{1})
 	if u, _, ok := p.next(1, 0); !ok || u != 2 {
-		t.Errorf("requests %d, want the unit that only this fellow has", u)
+		t.Errorf("requests %d, want the unit that only this member has", u)
 	}
 	if _, _, ok := p.next(2, 0); !ok {
-		t.Error("requests nothing from the second fellow")
+		t.Error("requests nothing from the second member")
 	}
 }
 
@@ -78,27 +78,27 @@ func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 	}
 }
 
-func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
+func TestPlanUsesTheOriginIfNoMemberIsReachable(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.connected(origin, 0)
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
 		t.Fatalf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("requests %v, fresh %v before any fellow is connected", units, fresh)
+	if units, fresh := asks(p, origin, memberTimeout); len(units) != soleWindow-freshWindow || fresh {
+		t.Errorf("requests %v, fresh %v before any member is connected", units, fresh)
 	}
 }
 
-// On a busy machine or a distant network, fellows take as long to reach as the origin did.
-func TestPlanWaitsLongerForFellowsIfTheOriginWasSlow(t *testing.T) {
+// On a busy machine or a distant network, members take as long to reach as the origin did.
+func TestPlanWaitsLongerForMembersIfTheOriginWasSlow(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
-	p.connected(origin, fellowTimeout)
-	p.connected(origin, 2*fellowTimeout) // another stream does not count
-	if units, fresh := asks(p, origin, 4*fellowTimeout-1); len(units) != freshWindow || !fresh {
+	p.connected(origin, memberTimeout)
+	p.connected(origin, 2*memberTimeout) // another stream does not count
+	if units, fresh := asks(p, origin, 4*memberTimeout-1); len(units) != freshWindow || !fresh {
 		t.Errorf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, 4*fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("requests %v, fresh %v after a long time without fellows", units, fresh)
+	if units, fresh := asks(p, origin, 4*memberTimeout); len(units) != soleWindow-freshWindow || fresh {
+		t.Errorf("requests %v, fresh %v after a long time without members", units, fresh)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 // While some missing units are not requested, none is requested from two other sites, because each copy
 // takes time on a slow link.
 func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
-	const units = fellowWindow + 1
+	const units = memberWindow + 1
 	p := newPlan(units, newBitset(units), 2, 1, 0)
 	p.connected(1, 0)
 	p.connected(2, 0)
@@ -188,9 +188,9 @@ func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	}
 }
 
-// Units requested from a silent fellow are requested from another one. What the silent fellow sends late
+// Units requested from a silent member are requested from another one. What the silent member sends late
 // still counts.
-func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
+func TestPlanReassignsUnitsOfASilentMember(t *testing.T) {
 	p := newPlan(2, newBitset(2), 2, 1, 0)
 	p.connected(1, 0)
 	p.connected(2, 0)
@@ -200,11 +200,11 @@ func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
 	}
 	p.has(2, set(2, 0, 1), nil)
 	if units, _ := asks(p, 2, endgame); units != nil {
-		t.Fatalf("requests %v from another fellow at once", units)
+		t.Fatalf("requests %v from another member at once", units)
 	}
 	p.tick(responseTimeout + 1)
 	if units, _ := asks(p, 2, responseTimeout+1); len(units) != 2 {
-		t.Errorf("requests %v from the other fellow", units)
+		t.Errorf("requests %v from the other member", units)
 	}
 	p.sending(1, responseTimeout+2)
 	p.arrived(1, responseTimeout+2)
@@ -271,9 +271,9 @@ func TestPlanDoesNotStarve(t *testing.T) {
 	}
 }
 
-// The origin is asked for the units of a silent fellow, even if two silent ones have been asked for the
+// The origin is asked for the units of a silent member, even if two silent ones have been asked for the
 // same. A message without news is no sign of life.
-func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
+func TestPlanDoesNotRelyOnSilentMembers(t *testing.T) {
 	p := newPlan(1, newBitset(1), 2, 1, 0)
 	p.connected(origin, 0)
 	for id := 1; id <= 2; id++ {

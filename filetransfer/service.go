@@ -24,7 +24,7 @@ const (
 	outageTimeout = 20 * time.Second       // least time that an origin may be unreachable before it is given up
 )
 
-// maxRoom bounds the parts from fellows in memory. Each has a buffer of one piece; a part that arrives
+// maxRoom bounds the parts from members in memory. Each has a buffer of one piece; a part that arrives
 // compressed has a second one.
 const maxRoom = 256
 
@@ -33,6 +33,11 @@ var errClosed = errors.New("file transfer service is closed")
 // A Service transfers contents between this peer and others: it serves what Serve offers, and fetches
 // into the store.
 type Service struct {
+	cacheQueries
+	servings
+	swarms
+	paces
+
 	host    host.Host
 	store   *Store
 	log     zerolog.Logger
@@ -44,20 +49,22 @@ type Service struct {
 	unpacks             bool            // fetched parts may be compressed
 	far                 func(link) bool // reports whether a link leads beyond the local network
 
-	room chan struct{} // holds an element for each part from a fellow that is in memory
+	room chan struct{} // holds an element for each part from a member that is in memory
 
 	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // counts Fetch calls and served links
 
-	mu       sync.Mutex
-	closed   bool
-	servings map[string][]*serving // keyed by job
-	swarms   map[string]*swarm     // keyed by job
-	paces    map[string]Pacing     // keyed by job
-	lastLink uint64                // number of the last served link
-	links    map[link]struct{}     // links being served
+	counts   counts
+	lastLink atomic.Uint64 // number of the last served link
 
+	mu     sync.Mutex
+	closed bool
+	links  map[link]struct{} // links being served
+}
+
+// counts are the current values of Stats.
+type counts struct {
 	bytesSent, bytesSpared, bytesReceived, filesSent, filesReceived atomic.Int64
 }
 
@@ -72,9 +79,13 @@ type Stats struct {
 // NewService starts to serve peers on h; nothing is offered before Serve. Fetch fills the store.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: outageTimeout, unpacks: true, far: isFar,
-		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{}, paces: map[string]Pacing{},
-		room: make(chan struct{}, maxRoom),
+		cacheQueries: cacheQueries{h, store, log},
+		servings:     servings{ofJob: map[string][]*serving{}},
+		swarms:       swarms{self: h.ID(), ofJob: map[string]*swarm{}},
+		paces:        paces{ofJob: map[string]Pacing{}},
+		host:         h, store: store, log: log, conduct: misconduct.New(log),
+		stall: stallTimeout, backoff: firstBackoff, cut: outageTimeout, unpacks: true, far: isFar,
+		room: make(chan struct{}, maxRoom), links: map[link]struct{}{},
 	}
 	s.open = s.openStream
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -87,9 +98,10 @@ func (s *Service) Store() *Store { return s.store }
 
 // Stats returns the current counts.
 func (s *Service) Stats() Stats {
+	c := &s.counts
 	return Stats{
-		BytesSent: s.bytesSent.Load(), BytesReceived: s.bytesReceived.Load(), BytesSpared: s.bytesSpared.Load(),
-		FilesSent: s.filesSent.Load(), FilesReceived: s.filesReceived.Load(),
+		BytesSent: c.bytesSent.Load(), BytesReceived: c.bytesReceived.Load(), BytesSpared: c.bytesSpared.Load(),
+		FilesSent: c.filesSent.Load(), FilesReceived: c.filesReceived.Load(),
 	}
 }
 
@@ -136,6 +148,23 @@ func (s *Service) leaveLink(l link) {
 	delete(s.links, l)
 	s.mu.Unlock()
 	s.wg.Done()
+}
+
+// serveLink answers one peer's requests until the peer closes the link, is silent for too long, or breaks
+// the protocol.
+func (s *Service) serveLink(l link, remote p2ppeer.ID) {
+	if s.enterLink(l) != nil {
+		_ = l.Reset() // closing anyway
+		return
+	}
+	defer s.leaveLink(l)
+	const what = "serving files ended early"
+	switch err := newSender(s, l, remote).run(); {
+	case errors.As(err, new(wrongError)):
+		s.conduct.Note(remote, what, err)
+	case err != nil:
+		s.conduct.Ended(remote, what, err)
+	}
 }
 
 // openStream opens a stream to the peer. If the host can open streams to itself (see package loopback), a

@@ -232,7 +232,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 		t.Fatalf("%d bytes are still stored", there)
 	}
 	next := newService(t, 1<<30) // another process on the same cache
-	next.store = openStore(t, peer.store.dir, 1<<30)
+	next.store = openStore(t, string(peer.store.dir), 1<<30)
 	next.host.Peerstore().AddAddrs(submitter.host.ID(), submitter.host.Addrs(), peerstore.PermanentAddrTTL)
 	sv := submitter.Serve(job, []p2ppeer.ID{next.host.ID()}, submitter.servedFiles())
 	defer sv()
@@ -248,10 +248,10 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 
 // servedFiles returns what is offered, to offer it to another peer.
 func (s *Service) servedFiles() map[Digest]Source {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.servings.mu.Lock()
+	defer s.servings.mu.Unlock()
 	files := map[Digest]Source{}
-	for _, svs := range s.servings {
+	for _, svs := range s.servings.ofJob {
 		for _, sv := range svs {
 			for d, f := range sv.files {
 				files[d] = f.from
@@ -268,8 +268,8 @@ func TestT2CorruptedPiecesAreFetchedAgain(t *testing.T) {
 	w, _ := offer(t, submitter, peer, b)
 	there := bytes.Clone(b[:4*pieceSize+10])
 	there[2*pieceSize+5] ^= 1
-	writeFile(t, peer.store.partialPath(w.Digest), there)
-	peer.store = openStore(t, peer.store.dir, 1<<30)
+	writeFile(t, peer.store.dir.partial(w.Digest), there)
+	peer.store = openStore(t, string(peer.store.dir), 1<<30)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -120,8 +120,8 @@ func TestT1StoreAfterKill(t *testing.T) {
 	s := openStore(t, dir, 1000)
 	whole, half := content(1, 100), content(2, 100)
 	d := put(t, s, "j", whole)
-	writeFile(t, s.partialPath(d), whole[:30])
-	writeFile(t, s.partialPath(DigestOf(half)), half[:40])
+	writeFile(t, s.dir.partial(d), whole[:30])
+	writeFile(t, s.dir.partial(DigestOf(half)), half[:40])
 	writeFile(t, filepath.Join(dir, "ab", d.String()), whole) // not its folder
 	writeFile(t, filepath.Join(dir, "README"), whole)
 	s = openStore(t, dir, 1000)
@@ -141,8 +141,8 @@ func TestT1StoreAfterKill(t *testing.T) {
 func TestTooLongPartialIsNotResumed(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1000)
 	b := content(1, 100)
-	writeFile(t, s.partialPath(DigestOf(b)), make([]byte, 150))
-	s = openStore(t, s.dir, 1000)
+	writeFile(t, s.dir.partial(DigestOf(b)), make([]byte, 150))
+	s = openStore(t, string(s.dir), 1000)
 	put(t, s, "j", b)
 	wantFile(t, s.Path(DigestOf(b)), b)
 	wantBytes(t, s)

@@ -283,7 +283,7 @@ func ended(err error) error {
 	return wrongError{err}
 }
 
-// refused handles a refusal. It is final if it comes from the origin. A fellow may not have started, or
+// refused handles a refusal. It is final if it comes from the origin. A member may not have started, or
 // may have ended, its own part of the job.
 func (st *stream) refused(err error) error {
 	if st.id != origin {
@@ -356,7 +356,7 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 		return brokenError{fmt.Errorf("%s, piece %d: %w", w, piece, err)}
 	}
 	st.measure(cmp.Or(packed, size), time.Since(begun))
-	t.svc.bytesReceived.Add(int64(size))
+	t.svc.counts.bytesReceived.Add(int64(size))
 	t.mu.Lock()
 	if st.part++; p.last {
 		st.asked, st.part = st.asked[1:], 0
@@ -368,7 +368,7 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 
 // buffer returns a buffer for a part once there is room. The reader holds no other buffer while it waits,
 // and the keeper, which frees buffers, never waits for one. Parts of the origin need no room, so slow
-// fellows do not delay it.
+// members do not delay it.
 func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
 	if st.id != origin {
 		select {
@@ -465,7 +465,7 @@ func (st *stream) keep(p part) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if st.id == origin && len(t.fellows) > 0 {
+	if st.id == origin && len(t.members) > 0 {
 		st.send(encodeGot(p.unit))
 	}
 	st.units++
