@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An ahead makes a flight safe for concurrent use by a sender. It is nil if the remote does not report
+// An ahead makes a flight safe for concurrent use by a sender. An ahead is nil if the remote does not report
 // how much has arrived; then arrived always returns false.
 type ahead struct {
 	begun time.Time

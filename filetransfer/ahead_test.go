@@ -18,8 +18,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
-// TestUnacknowledgedBytesAreBounded: a file arrives over a link beyond the local network. A peer
-// that does not report what has arrived gets only the first bytes.
+// TestUnacknowledgedBytesAreBounded: a file arrives over a link beyond the local network. A peer that does
+// not report how much has arrived gets only the first bytes.
 func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
@@ -50,8 +50,8 @@ func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	})
 }
 
-// TestFlightsBetweenSites: a peer with a neighbor at its site reports what arrives from other sites, and
-// not what arrives from the neighbor. A peer without neighbors reports nothing.
+// TestFlightsBetweenSites: a peer with a neighbor at its site reports how much arrives from other sites, but
+// not how much arrives from the neighbor. A peer without neighbors sends no reports.
 func TestFlightsBetweenSites(t *testing.T) {
 	for name, tt := range map[string]struct{ near, origin, member bool }{
 		"a neighbor": {true, true, false}, "no neighbor": {false, false, false},
@@ -101,7 +101,7 @@ func TestFlightsBetweenSites(t *testing.T) {
 // TestO4ImpossibleAcknowledgementIsLogged: the log names a peer that reports an impossible number of
 // bytes.
 func TestO4ImpossibleAcknowledgementIsLogged(t *testing.T) {
-	for name, counts := range map[string]bool{"more than was sent": true, "which it has not announced": false} {
+	for name, counts := range map[string]bool{"more than was sent": true, "reports were not announced": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log logtest.Log

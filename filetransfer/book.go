@@ -15,8 +15,8 @@ type book struct {
 	begun  time.Time
 }
 
-// ask books the unit of r for the peer and returns nil, or returns the units that are taken. It never
-// refuses a request that is not marked fresh.
+// ask books the unit of r for the peer and returns nil. If the unit is taken, ask returns all taken units
+// instead. It never refuses a request that is not marked fresh.
 func (b *book) ask(r request, by holder, units int) (taken bitset) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -43,7 +43,7 @@ func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 	return s
 }
 
-// An origin is not given up before it has been unreachable for outageTimeout, however often it was tried.
+// An origin is given up only after it has been unreachable for outageTimeout, however often it was tried.
 func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down time.Duration
@@ -101,7 +101,7 @@ func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
 	})
 }
 
-// A peer that exceeds its window and reads nothing is logged for the former.
+// A peer that exceeds its window and reads nothing is logged for exceeding its window.
 func TestO4PeerThatExceedsItsWindowIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
@@ -127,7 +127,7 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 
 // Parts from members wait for room in memory; parts from the origin do not.
 func TestO4PartsOfMembersWaitForMemory(t *testing.T) {
-	for name, held := range map[string]int{"one at a time": 0, "none forever": 1} {
+	for name, held := range map[string]int{"room for one part": 0, "no room": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				submitter, member := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "member", zerolog.Nop())
@@ -179,13 +179,13 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 	}{
 		"too long":      {[]byte{0xff, 0xff, 0xff, 0x7f}, true},
 		"no message":    {[]byte{3, 0xff, 0xff, 0xff}, true},
-		"no meaning":    {says(&pb.Answer{}), true},
+		"no body":       {says(&pb.Answer{}), true},
 		"too large":     {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 2 * pieceSize}}}), true},
 		"packed larger": {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 3, Packed: 3}}}), true},
 		"unit 9":        {says(&pb.Answer{Body: &pb.Answer_Have{Have: &pb.Have{More: []uint32{9}}}}), true},
-		"units above":   {says(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: []byte{0xff}}}}), true},
-		"half":          {[]byte{3, 0xff}, false},
-		"nothing":       {nil, false},
+		"unknown units": {says(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: []byte{0xff}}}}), true},
+		"truncated":     {[]byte{3, 0xff}, false},
+		"empty":         {nil, false},
 	}
 	for name, tt := range tests {
 		for _, source := range []p2ppeer.ID{"origin", "member"} {
@@ -244,7 +244,7 @@ func talk(b []byte) link {
 	return pipeLink{ours}
 }
 
-// serveTo serves a link whose other end sends the given messages and reads nothing. The error is that of
+// serveTo serves a link whose other end sends the given messages and reads nothing. It returns the error of
 // sending.
 func (s *Service) serveTo(remote p2ppeer.ID, says ...*pb.Ask) error {
 	ours, theirs := net.Pipe()

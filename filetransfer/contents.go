@@ -8,11 +8,11 @@ import (
 // A Content describes one content that a Store holds or is receiving.
 type Content struct {
 	Digest   string    `json:"digest"`
-	Bytes    int64     `json:"bytes"` // counted against the limit
+	Bytes    int64     `json:"bytes"` // number of bytes counted against the limit
 	Complete bool      `json:"complete"`
 	Arriving bool      `json:"arriving,omitempty"`
 	Used     time.Time `json:"used"`          // time of the last use; to the hour for uses by an earlier process
-	Jobs     []string  `json:"jobs"`          // jobs that have pinned it, which prevents eviction
+	Jobs     []string  `json:"jobs"`          // jobs that have pinned the content, which prevents eviction
 	URL      string    `json:"url,omitempty"` // source on the web, if any
 }
 

@@ -73,7 +73,7 @@ func TestT4StoreAfterKillWithLowerLimit(t *testing.T) {
 	s = openStore(t, dir, 500)
 	wantBytes(t, s)
 	if s.Has(old) || !s.Has(spoilt) {
-		t.Errorf("has the oldest %v, the newest %v", s.Has(old), s.Has(spoilt))
+		t.Errorf("the oldest is stored: %v, the newest is stored: %v", s.Has(old), s.Has(spoilt))
 	}
 	m := Manifest{{Path: "f", Size: 400, Digest: spoilt}}
 	if err := s.Materialize(t.Context(), m, t.TempDir()); !errors.Is(err, ErrMissing) {

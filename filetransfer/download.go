@@ -15,7 +15,7 @@ import (
 type Download struct {
 	Path   string `json:"path"`             // staged path, as in Entry
 	URL    string `json:"url"`              // http or https
-	Digest string `json:"digest,omitempty"` // as formatted by Digest.String; empty: any content
+	Digest string `json:"digest,omitempty"` // as formatted by Digest.String; empty means any content
 }
 
 // Validate returns an error if d is invalid.
@@ -46,10 +46,10 @@ func (d Download) String() string {
 }
 
 // Download brings d into the store, pins it for the job until Unpin, and returns its digest. It does not
-// download again what the store already has; for a URL without a digest, the server is asked whether the
+// download content that the store already has; for a URL without a digest, it asks the server whether the
 // content has changed. After an interruption, the received bytes remain, and the download resumes there
-// if the server supports it (T2). progress, if not nil, is called with the number of bytes received and
-// the total, or 0 if unknown.
+// if the server supports that (T2). progress, if not nil, is called with the number of received bytes and
+// with the total, or 0 if the total is unknown.
 //
 // The error names the URL and the cause, for instance the server's status or wrong bytes for the digest
 // (T1), or content that does not fit into the store.
@@ -77,7 +77,7 @@ type download struct {
 	store          *Store
 	client         *http.Client
 	job            string
-	want           Digest // zero: any content
+	want           Digest // the zero Digest means any content
 	progress       func(here, total int64)
 	stall, backoff time.Duration
 	spool          *spool
@@ -132,7 +132,7 @@ func (l *download) cached(ctx context.Context, d Digest) bool {
 	defer f.Close()
 	found, _, err := digestReader(ctx, f)
 	if err == nil && found != d {
-		_ = l.store.drop(d) // if removal fails, it is replaced later
+		_ = l.store.drop(d) // on failure, the content is replaced later
 	}
 	return err == nil && found == d
 }
@@ -282,8 +282,8 @@ func (l *download) finish(ctx context.Context, resumed bool) (Digest, error) {
 	return l.spool.commit(ctx, l.job)
 }
 
-// NewWebClient returns the client for downloads to the user's own machine. It follows any URL, through
-// the proxies of the environment.
+// NewWebClient returns the client for downloads to the user's own machine. The client accesses any URL,
+// through the proxies of the environment.
 func NewWebClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = stallTimeout

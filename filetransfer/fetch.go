@@ -7,16 +7,16 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Fetch brings the missing ones of the wanted contents into the store from the peer from, which serves
-// them for the job. It pins all of them for the job until Store.Unpin, even if it fails. Fetch does not
-// request contents that the store has or another Fetch is receiving, and resumes partial contents (promise
-// T2). With a Share, it also requests units from members. progress, if not nil, is called with each number of
-// new bytes, one call at a time.
+// Fetch brings the wanted contents that are missing into the store. The peer from serves them for the job.
+// Fetch pins all wanted contents for the job until Store.Unpin, even if it fails. It does not request
+// contents that the store has or that another Fetch is receiving, and resumes partial contents (promise
+// T2). After Share, it also requests units from members of the swarm. progress, if not nil, is called with
+// each number of new bytes, one call at a time.
 //
-// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a member
-// again that sends wrong bytes. The error names the peer and the content: refused, changed at its source,
-// of another size than wanted, or not matching its digest (T1). It fails if the contents do not
-// fit into the store.
+// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It asks a member that has
+// sent wrong bytes no more. The error names the peer and the content, which was refused, changed at its
+// source, had another size than wanted, or did not match its digest (T1). Fetch fails if the contents do
+// not fit into the store.
 func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(bytes int64)) error {
 	if err := s.enter(); err != nil {
 		return err

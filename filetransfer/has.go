@@ -31,8 +31,8 @@ type cacheQueries struct {
 }
 
 // Tell makes the service answer peers that ask which contents are in its store, until stop is called. It
-// answers only peers that admits accepts, because a peer that knows a digest learns whether the file was
-// used here.
+// answers only peers that admits accepts, because the answer tells a peer that knows a digest whether the
+// file was used here.
 func (q *cacheQueries) Tell(admits func(p2ppeer.ID) bool) (stop func()) {
 	q.host.SetStreamHandler(cachedProtocol, func(st network.Stream) {
 		if !admits(st.Conn().RemotePeer()) {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A Pacing blocks until the given number of bytes, at most 64 KiB, may be sent, or ctx ends. If it blocks
-// for more than half a minute, the fetching peer gives up on the stream.
+// A Pacing blocks until the given number of bytes, at most 64 KiB, may be sent, or until ctx ends. If a
+// Pacing blocks for more than half a minute, the fetching peer gives up on the stream.
 type Pacing func(ctx context.Context, bytes int) error
 
 // paces holds the pacing of each job.
@@ -15,7 +15,7 @@ type paces struct {
 	ofJob map[string]Pacing
 }
 
-// Pace applies p to everything that is sent for a job, until stop is called.
+// Pace applies p to all bytes that are sent for a job, until stop is called.
 func (ps *paces) Pace(job string, p Pacing) (stop func()) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

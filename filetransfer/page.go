@@ -11,7 +11,7 @@ import (
 
 // The store keeps metadata of contents from the web:
 //
-//	web/<key>.json  a page, for each URL whose content is in the store, completely or in part
+//	web/<key>.json  a page for each URL whose content is in the store, completely or partly
 
 const webDir = "web"
 
@@ -20,7 +20,7 @@ type page struct {
 	URL          string `json:"url"` // for display, without a password
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"lastModified,omitempty"`
-	Digest       string `json:"digest,omitempty"` // of the content, once it has arrived
+	Digest       string `json:"digest,omitempty"` // digest of the content, once it has arrived
 }
 
 // validator returns the strong ETag of the content, or "".

@@ -12,8 +12,8 @@ import (
 )
 
 // readBack verifies the pieces in the partial file of a claimed content and returns the correct ones. It
-// relies on nothing else, so correct pieces survive a kill or a power failure, in whatever order they
-// were written.
+// relies only on that file, so correct pieces survive a kill or a power failure, in whatever order they were
+// written.
 func (c *claim) readBack(ctx context.Context, w Want) (there bitset, err error) {
 	n := pieces(w.Size)
 	there = newBitset(n)

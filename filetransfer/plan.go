@@ -14,8 +14,8 @@ const (
 	// to one peer only. Small windows keep the queues of slow links short.
 	memberWindow = 4
 	freshWindow  = 2
-	// quickFactor multiplies these for a source that sends a unit within quickInterval of the previous one.
-	// Otherwise the windows would not fill a fast link with a long round-trip time.
+	// quickFactor multiplies memberWindow and freshWindow for a source that sends a unit within quickInterval
+	// of the previous one. Otherwise these windows would not fill a fast link with a long round-trip time.
 	quickFactor   = 4
 	quickInterval = 250 * time.Millisecond
 )
@@ -27,8 +27,8 @@ const (
 	// starvationTimeout is how long nothing may arrive before a fetch requests units from the origin that it
 	// has given to others.
 	starvationTimeout = 30 * time.Second
-	// originTimeout is how long a fetch that receives nothing leaves units to the peers that the origin gave
-	// them to. The actual time is random, between half and one and a half times this value.
+	// originTimeout is how long a fetch that receives nothing leaves units to the peers to which the origin
+	// gave them. The actual time is random, between half and one and a half times this value.
 	originTimeout = 2 * time.Second
 	// responseTimeout is how long a peer with unanswered requests may send nothing before its units are
 	// requested elsewhere.
@@ -38,43 +38,43 @@ const (
 	endgame = time.Second
 )
 
-// origin is the source that has everything from the beginning: the submitter, whose link is slow and
-// shared by all peers. The other sources are members: peers that fetch the same list for the same job.
+// origin is the source that has all units from the beginning: the submitter, whose link is slow and shared by
+// all peers. The other sources are the members of the swarm, which fetch the same list for the same job.
 const origin = 0
 
 // A plan decides which units of a list one Fetch requests from which source, and in which order. It is a
 // pure core: its caller owns the streams, the files and the clock, reports events, and sends the requests
 // that next returns.
 //
-// A unit is missing, requested or done. It is requested from one source, or from two if there is nothing
-// else to do. Members report the units that they have; the rarest are requested first. From the
-// origin, only units that no member has are requested, marked as fresh. The origin declines those that it
-// has given to other peers, and reports which these are. So it sends each unit about once, to varying
+// A unit is missing, requested or done. It is requested from one source, or from two if every missing unit
+// is already requested. Members report the units that they have; the rarest are requested first. From the
+// origin, only units that no member has are requested, marked as fresh. The origin declines the units that it
+// has given to other peers, and reports which units these are. So it sends each unit about once, to varying
 // peers. If nothing arrives for a while, or no member can be reached at all, any missing unit is
 // requested from the origin. Members at this peer's site are preferred; see near.go.
 type plan struct {
 	rng           *rand.Rand
 	members       int           // members that are not given up, reachable or not
-	originTimeout time.Duration // time allowed from gained on
+	originTimeout time.Duration // randomized originTimeout, which starts at gained
 	gained        time.Duration // time when a unit last arrived or the origin was asked for any unit
 	came          time.Duration // time when a unit, or bytes from the origin, last arrived
 	begun         time.Duration
-	reach         time.Duration // time that it took to reach the origin; 0: not reached yet
+	reach         time.Duration // time that it took to reach the origin, or 0 before
 
 	done   bitset
 	left   int             // number of units that are not done
 	first  int             // all units before it are done
-	start  int             // where the search for a unit of the origin starts
+	start  int             // unit at which the search for a unit of the origin starts
 	taken  bitset          // units that the origin has given to other peers
 	asked  []int8          // for each unit, number of sources that are asked for it and not silent
 	since  []time.Duration // for each unit, time of its last request
 	held   []int16         // for each unit, number of members that have it
 	shared int             // number of members that have reported their units
 
-	key    uint64            // of this peer at its site; see near.go
+	key    uint64            // key of this peer at its site; see near.go
 	near   map[int]*neighbor // sources at this peer's site
-	local  []int16           // for each unit, number of these that have it
-	usual  time.Duration     // mean response time of sources at other sites; 0: unknown
+	local  []int16           // for each unit, number of these sources that have it
+	usual  time.Duration     // mean response time of sources at other sites, or 0 if unknown
 	ticked time.Duration     // time of the last tick
 
 	sources map[int]*source
@@ -84,7 +84,7 @@ type plan struct {
 type source struct {
 	has    bitset        // nil until reported
 	asked  []asking      // oldest first; answers arrive in that order
-	heard  time.Duration // time of its last bytes of a unit, or of a request with no other unanswered
+	heard  time.Duration // time of its last bytes, or of a request while no other one was unanswered
 	silent bool
 	last   time.Duration // time when its last unit arrived or the origin last declined
 	quick  bool          // its last unit arrived within quickInterval of both its request and the previous unit
@@ -306,8 +306,8 @@ func (p *plan) answered(id int, now time.Duration) int {
 	return a.unit
 }
 
-// next returns a unit to request from the source now, if there is one. The caller calls it until there is
-// none: for a source after every event that concerns it, and for all sources after tick and disconnected.
+// next returns a unit to request from the source now, if there is one. The caller calls next until ok is
+// false: for a source after every event that concerns it, and for all sources after tick and disconnected.
 func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	s := p.sources[id]
 	if s == nil || s.silent || len(s.asked) >= p.window(id, now) {
@@ -359,7 +359,7 @@ func (p *plan) supplied(now time.Duration) bool {
 }
 
 // find returns the first missing unit for which ok returns true, searching cyclically from from. It
-// returns -1 if there is none.
+// returns -1 if there is no such unit.
 func (p *plan) find(from int, ok func(u int) bool) int {
 	n := len(p.held)
 	for i := range n {
@@ -385,7 +385,7 @@ func (p *plan) selectFromOrigin(now time.Duration) int {
 		return -1
 	}
 	p.wait(now)
-	clear(p.taken) // the peers may have passed them on by now, or never will
+	clear(p.taken) // by now, the other peers have passed these units on or are not going to
 	p.start = p.rng.IntN(len(p.held))
 	if u := p.fresh(); u >= 0 {
 		return u
@@ -406,9 +406,10 @@ func (p *plan) fresh() int {
 	return u
 }
 
-// selectFromMember selects the rarest unit that the member has, one of several at random. If every such unit
-// is already requested, it selects one that was requested long ago. At another site it does so only if every
-// missing unit is requested, or if that was very long ago, because each copy takes time on a slow link.
+// selectFromMember selects the rarest unit that the member has, or a random one of the rarest. If every unit
+// that the member has is already requested, it selects one that was requested long ago. From a member at
+// another site it does so only if every missing unit is requested, or if the request is very old, because
+// each copy takes time on a slow link.
 func (p *plan) selectFromMember(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1

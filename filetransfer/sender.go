@@ -35,13 +35,13 @@ type sender struct {
 
 	opening
 	holder holder // the remote, as entered in the book
-	book   *book  // record of the units given to peers; nil: no fresh units are served here
-	swarm  *swarm // nil: the remote is not a member
-	share  *share // nil: the list is not shared, or not yet
+	book   *book  // record of the units given to peers; nil if no fresh units are served here
+	swarm  *swarm // nil if the remote is not a member
+	share  *share // nil while the list is not shared
 	told   bitset // shared units that the remote knows of
 	packer packer
-	rate   atomic.Uint64 // arrival rate reported by the remote; 0: do not compress
-	ahead  *ahead        // nil: the remote does not report how much has arrived
+	rate   atomic.Uint64 // arrival rate reported by the remote, or 0 if parts must not be compressed
+	ahead  *ahead        // nil if the remote does not report how much has arrived
 }
 
 func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
@@ -107,7 +107,7 @@ func (sd *sender) open() error {
 	return sd.link.SetReadDeadline(time.Time{})
 }
 
-// admit determines which units the fetching peer may request. It returns false if nothing is served to it.
+// admit determines which units the fetching peer may request. It returns false if the peer may request none.
 func (sd *sender) admit() (ok bool) {
 	sd.swarm = sd.svc.swarms.with(sd.remote, sd.job)
 	sd.book, ok = sd.svc.servings.admit(sd.remote, sd.job, sd.list)
@@ -128,7 +128,7 @@ func (sd *sender) serveRequests() error {
 	if err := sd.answer(queue); err != nil {
 		_ = sd.link.Reset()
 		if rule := <-broken; errors.As(rule, new(wrongError)) {
-			return rule // it happened first
+			return rule // the violation was first
 		}
 		return err
 	}

@@ -16,7 +16,7 @@ type serving struct {
 	books   map[Digest]*book // keyed by list
 }
 
-// servings holds what Serve offers.
+// servings holds the servings of each job.
 type servings struct {
 	mu    sync.Mutex
 	ofJob map[string][]*serving
@@ -47,7 +47,7 @@ func (ss *servings) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Sou
 	}
 	for d, from := range files {
 		f := served{from: from}
-		if file, info, err := from.open(); err == nil { // on failure, opening fails again when it is requested
+		if file, info, err := from.open(); err == nil { // on failure, a request for the file also fails
 			file.Close()
 			f.size, f.modTime = info.Size(), info.ModTime()
 		}

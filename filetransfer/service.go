@@ -19,9 +19,9 @@ import (
 
 const (
 	stallTimeout  = 30 * time.Second       // time without a byte before a stream is given up
-	openTimeout   = 15 * time.Second       // for connecting to the peer and opening a stream
+	openTimeout   = 15 * time.Second       // bound on connecting to the peer and opening a stream
 	firstBackoff  = 100 * time.Millisecond // pause between two streams; doubles with each consecutive failure
-	outageTimeout = 20 * time.Second       // least time that an origin may be unreachable before it is given up
+	outageTimeout = 20 * time.Second       // least time for which an origin is unreachable before it is given up
 )
 
 // maxRoom bounds the parts from members in memory. Each has a buffer of one piece; a part that arrives
@@ -30,8 +30,8 @@ const maxRoom = 256
 
 var errClosed = errors.New("file transfer service is closed")
 
-// A Service transfers contents between this peer and others: it serves what Serve offers, and fetches
-// into the store.
+// A Service transfers contents between this peer and others. It serves the contents that Serve offers, and
+// fetches contents into the store.
 type Service struct {
 	cacheQueries
 	servings
@@ -76,7 +76,8 @@ type Stats struct {
 	FilesSent, FilesReceived int64
 }
 
-// NewService starts to serve peers on h; nothing is offered before Serve. Fetch fills the store.
+// NewService returns a service that answers peers on h. It offers no contents before Serve is called. Fetch
+// fills the store.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
 		cacheQueries: cacheQueries{h, store, log},
@@ -168,7 +169,7 @@ func (s *Service) serveLink(l link, remote p2ppeer.ID) {
 }
 
 // openStream opens a stream to the peer. If the host can open streams to itself (see package loopback), a
-// submitter that also has slots is no special case.
+// submitter that also has slots is not a special case.
 func (s *Service) openStream(ctx context.Context, to p2ppeer.ID) (link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

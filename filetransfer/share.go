@@ -7,7 +7,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// MaxMembers bounds the peers with which a peer shares a job's contents.
+// MaxMembers bounds the other members of a swarm, with which a peer shares a job's contents.
 const MaxMembers = 64
 
 // maxShares bounds the lists that one peer shares for a job.
@@ -15,9 +15,9 @@ const maxShares = 16
 
 // A swarm contains the lists that this peer shares for a job.
 type swarm struct {
-	from    p2ppeer.ID // origin of the shared lists
-	members []p2ppeer.ID
-	near    []p2ppeer.ID // those of them at this peer's site
+	from    p2ppeer.ID   // origin of the shared lists
+	members []p2ppeer.ID // the other members
+	near    []p2ppeer.ID // members at this peer's site
 
 	mu      sync.Mutex
 	shares  map[Digest]*share // keyed by list
@@ -32,7 +32,7 @@ type swarms struct {
 	ofJob map[string]*swarm
 }
 
-// A share records which units of a list this peer has and its members may request.
+// A share records which units of a list this peer has. Members may request them.
 type share struct {
 	list  []Want
 	units []unit
@@ -43,11 +43,11 @@ type share struct {
 	changed chan struct{} // closed when units are added or the share ends
 }
 
-// Share makes this peer and its members exchange the units that they fetch from peer from for the job, until
-// stop is called. It applies to each later Fetch from that peer. Fetches from other peers, such as those
-// of output files, do not take part. After stop, members get nothing more. The peer from has named the
-// members, which must call Share as well. near lists the members at this peer's site; each unit enters
-// the site about once.
+// Share makes this peer and the members of its swarm exchange the units that they fetch from peer from for
+// the job, until stop is called. Share applies to each later Fetch from that peer. Fetches from other peers,
+// such as those of output files, do not take part. After stop, members get no more units from this peer. The
+// peer from has named the members, which must call Share as well. near lists the members at this peer's
+// site; each unit enters the site about once.
 func (ss *swarms) Share(job string, from p2ppeer.ID, members, near []p2ppeer.ID) (stop func()) {
 	members = slices.DeleteFunc(slices.Clone(members), func(p p2ppeer.ID) bool { return p == ss.self })
 	sw := &swarm{from: from, members: members[:min(len(members), MaxMembers)], near: near, shares: map[Digest]*share{}, changed: make(chan struct{})}
@@ -107,7 +107,7 @@ func (sw *swarm) find(id Digest) (sh *share, changed <-chan struct{}, over bool)
 	return sw.shares[id], sw.changed, sw.over
 }
 
-// covers returns the contents that r requests, item by item. It returns nil if they are not of a unit
+// covers returns the contents that r requests, item by item. It returns nil unless they are part of a unit
 // that is present, so that the rest of the store stays private.
 func (sh *share) covers(r request) (contents []Want) {
 	sh.mu.Lock()

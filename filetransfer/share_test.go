@@ -17,12 +17,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A crowd is a submitter and peers that share what they fetch.
+// A crowd is a submitter and peers that share fetched contents.
 type crowd struct {
 	submitter *Service
 	peers     []*Service
 	ids       []p2ppeer.ID
-	log       logtest.Log // of the peers
+	log       logtest.Log // log of the peers
 }
 
 func newCrowd(t testing.TB, n int) *crowd {
@@ -124,12 +124,11 @@ func TestPeersServeCachedContents(t *testing.T) {
 	}
 	c.fetch(t, []Want{w})
 	if c.peers[2].Stats().BytesSent == 0 || c.copies([]Want{w}) > 1.6 {
-		t.Errorf("the submitter has sent %.2f copies, the peer that had it %d bytes", c.copies([]Want{w}), c.peers[2].Stats().BytesSent)
+		t.Errorf("the submitter has sent %.2f copies, the peer with the content %d bytes", c.copies([]Want{w}), c.peers[2].Stats().BytesSent)
 	}
 }
 
-// T1: a member that sends wrong bytes is logged and not asked again, and everything is fetched from
-// others.
+// T1: a member that sends wrong bytes is logged and not asked again. All contents are fetched from others.
 func TestT1LyingMemberIsLoggedAndExcluded(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 3)
@@ -141,7 +140,7 @@ func TestT1LyingMemberIsLoggedAndExcluded(t *testing.T) {
 	writeFile(t, liar.store.Path(large.Digest), forged)
 
 	honest := c.peers[1]
-	// It waits until only the liar's units are offered.
+	// The fetch waits until only the liar's units are offered.
 	slow := make(chan struct{})
 	honest.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
 		if to == c.submitter.host.ID() {
@@ -232,8 +231,8 @@ func (g *gatedLink) Close() error {
 	return g.link.Close()
 }
 
-// T2: an origin that is unreachable for longer than allowed does not end a fetch while members have what
-// is missing.
+// T2: an origin that is unreachable for longer than allowed does not end a fetch while members have the
+// missing units.
 func TestT2MembersReplaceAnUnreachableOrigin(t *testing.T) {
 	c := newCrowd(t, 2)
 	b := content(1, 3*pieceSize)
@@ -248,7 +247,7 @@ func TestT2MembersReplaceAnUnreachableOrigin(t *testing.T) {
 			l, err := p.openStream(ctx, to)
 			return &gatedLink{link: l, budget: pieceSize + 1<<16, gate: gate, ended: make(chan struct{})}, err
 		}
-		select { // the member has reported what it has
+		select { // the member has reported its units
 		case <-here:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -268,7 +267,8 @@ func TestT2MembersReplaceAnUnreachableOrigin(t *testing.T) {
 	}
 }
 
-// TestUnsharedContentIsNotSent: this includes existing links. The member fetches the rest elsewhere.
+// TestUnsharedContentIsNotSent: after stop, no units are sent, even over existing links. The member fetches
+// the rest elsewhere.
 func TestUnsharedContentIsNotSent(t *testing.T) {
 	c := newCrowd(t, 2)
 	sharer, p := c.peers[0], c.peers[1]
@@ -310,7 +310,7 @@ func TestUnsharedContentIsNotSent(t *testing.T) {
 	}
 	wantFile(t, p.store.Path(w.Digest), b)
 	if sent := sharer.Stats().BytesSent; sent > (memberWindow+1)*pieceSize {
-		t.Errorf("it has sent %d pieces of %d", sent/pieceSize, many)
+		t.Errorf("the peer has sent %d pieces of %d", sent/pieceSize, many)
 	}
 }
 

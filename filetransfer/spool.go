@@ -9,15 +9,15 @@ import (
 	"os"
 )
 
-// A spool is content whose digest is known only when all of it has arrived, such as content from the web.
-// It is stored in partial/<key>, where the key identifies its source. It is counted, resumed and evicted
+// A spool is content whose digest is known only when all of it has arrived, such as content from the web. A
+// spool is stored in partial/<key>, where the key identifies its source. It is counted, resumed and evicted
 // like other partial contents.
 type spool struct {
 	store  *Store
 	claim  *claim
 	key    Digest
 	f      *os.File
-	hash   hash.Hash // of the bytes in the file
+	hash   hash.Hash // hash of the bytes in the file
 	offset int64     // number of bytes in the file
 	aside  int64     // bytes counted against the limit
 }

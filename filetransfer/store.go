@@ -56,7 +56,7 @@ type item struct {
 	bytes    int64 // counted against the limit: size of the file, or reserved for a claim
 	used     uint64
 	last     time.Time // time of the last use
-	stamped  time.Time // when a use was last recorded in the file's modification time
+	stamped  time.Time // time of the last use that the file's modification time records
 	complete bool
 	claim    *claim // non-nil while the content is being filled
 }
@@ -194,8 +194,8 @@ func (s *Store) Contents() []Content {
 func (s *Store) Limit() int64 { return s.limit }
 
 // Trim evicts content that no job uses, the least recently used first, until the store holds at most to
-// bytes. With 0 it evicts all such content. It returns the number of bytes freed. Content in use stays
-// (T4).
+// bytes. If to is 0, Trim evicts all such content. It returns the number of freed bytes. Content in use
+// stays (T4).
 func (s *Store) Trim(to int64) (freed int64, err error) {
 	freed, err = s.trim(to)
 	s.pages.sweep(s.keeps)
@@ -256,10 +256,10 @@ func (s *Store) pin(job string, d Digest) {
 	}
 }
 
-// stamp sets the file's modification time to the time of its use, which carries the eviction order over
-// to the next process. It does so at most once per stampEvery, to save system calls for jobs with many
-// small files. Serve refuses a file whose modification time has changed, and may offer any pinned
-// content. So content is stamped only when the first job pins it and when the last job unpins it.
+// stamp sets the file's modification time to the time of its use, so that the next process keeps the
+// eviction order. It does so at most once per stampEvery, to save system calls for jobs with many small
+// files. Serve refuses a file whose modification time has changed, and may offer any pinned content. So
+// content is stamped only when the first job pins it and when the last job unpins it.
 func (s *Store) stamp(d Digest, it *item) {
 	if now := time.Now(); now.Sub(it.stamped) >= stampEvery {
 		it.stamped = now

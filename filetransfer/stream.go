@@ -29,7 +29,7 @@ import (
 //	  +--------------------- asks for more ---------------------------------+
 type stream struct {
 	t    *transfer
-	id   int // of the source in the plan
+	id   int // number of the source in the plan
 	peer p2ppeer.ID
 
 	link    link
@@ -40,7 +40,7 @@ type stream struct {
 	parts   chan part     // to the keeper
 
 	// Guarded by t.mu.
-	asked []asked   // requests not answered in full, oldest first
+	asked []asked   // requests that are not completely answered, oldest first
 	part  int       // number of contents of the oldest request that have arrived
 	until time.Time // current read deadline of the link
 	over  bool      // the reader must stop
@@ -228,7 +228,7 @@ func (st *stream) Read(b []byte) (int, error) {
 	}
 	n, err := st.link.Read(b)
 	st.count(n)
-	if n > 0 && st.inPart { // other messages are no sign of progress
+	if n > 0 && st.inPart { // other messages do not show progress
 		t.mu.Lock()
 		t.plan.sending(st.id, t.now())
 		t.mu.Unlock()
@@ -283,8 +283,8 @@ func ended(err error) error {
 	return wrongError{err}
 }
 
-// refused handles a refusal. It is final if it comes from the origin. A member may not have started, or
-// may have ended, its own part of the job.
+// refused handles a refusal. A refusal of the origin is final. A member may not have started its own part of
+// the job, or may have ended it.
 func (st *stream) refused(err error) error {
 	if st.id != origin {
 		return brokenError{err}
@@ -299,7 +299,7 @@ func (st *stream) refused(err error) error {
 
 func (st *stream) has(a answer) error {
 	if st.id == origin {
-		return wrong("protocol violation: the origin sent a list of what it has")
+		return wrong("protocol violation: the origin announced units")
 	}
 	st.t.mu.Lock()
 	defer st.t.mu.Unlock()

@@ -16,9 +16,9 @@ import (
 
 const (
 	// maxFailures is how many consecutive streams may break without a unit, over at least outageTimeout,
-	// before the origin is given up. It is not given up while members supply units.
+	// before the origin is given up. The origin is not given up while members supply units.
 	maxFailures = 5
-	// maxMemberFailures is that number for a member, which may start some seconds later than this peer.
+	// maxMemberFailures is the same bound for a member, which may start some seconds later than this peer.
 	maxMemberFailures = 9
 	// maxDoublings bounds the pause between two streams: 3.2 s.
 	maxDoublings = 5
@@ -37,7 +37,7 @@ type transfer struct {
 	list     []Want
 	units    []unit
 	claim    *claim
-	share    *share // nil: nothing is shared
+	share    *share // nil if the list is not shared
 	progress func(int64)
 
 	begun  time.Time
@@ -50,7 +50,7 @@ type transfer struct {
 	streams map[int]*stream
 	// Modified only with both disk and mu held.
 	mine  map[int]bool   // incomplete contents of the claim, as indices into list
-	there map[int]bitset // for large ones of these, the pieces that are present
+	there map[int]bitset // for those of several pieces, the pieces that are present
 }
 
 // A brokenError reports the end of a stream that another stream may replace.
@@ -117,7 +117,7 @@ func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 	}
 }
 
-// prepare determines which units are present, and shares those of partial contents.
+// prepare determines which units are present, and shares the present units of partial contents.
 func (t *transfer) prepare(ctx context.Context) (done bitset, err error) {
 	index := make(map[Digest]int, len(t.list))
 	for i, w := range t.list {
@@ -145,8 +145,8 @@ func (t *transfer) prepare(ctx context.Context) (done bitset, err error) {
 	return done, nil
 }
 
-// readBack returns which pieces of a content are present. If all are, it completes the content in the
-// store.
+// readBack returns which pieces of a content are present. If all pieces are, readBack completes the content
+// in the store.
 func (t *transfer) readBack(ctx context.Context, w Want) (bitset, error) {
 	if !t.claim.begun[w.Digest] {
 		return newBitset(pieces(w.Size)), nil
@@ -208,7 +208,7 @@ func (t *transfer) supplied() bool {
 	return t.plan.supplied(t.now())
 }
 
-// pause waits for d/2 to 3d/2, at random because both sides may retry, or until ctx ends, and then
+// pause waits for a random time from d/2 to 3d/2, because both sides may retry. If ctx ends first, pause
 // returns its error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d/2 + rand.N(d))
@@ -255,7 +255,7 @@ func (t *transfer) ask(st *stream) {
 			return
 		}
 		lacking := t.lacking(t.units[u])
-		if len(lacking) == 0 { // its contents arrived in parts, from two sources
+		if len(lacking) == 0 { // the parts of this unit arrived from two sources
 			t.plan.found(st.id)
 			t.has(u)
 			continue
@@ -272,7 +272,7 @@ func (t *transfer) has(u int) {
 	}
 }
 
-// write writes a verified part of a unit to its place, unless it is present.
+// write writes a verified part of a unit to its place, unless the part is present.
 func (t *transfer) write(u unit, content int, b []byte) error {
 	t.disk.Lock()
 	defer t.disk.Unlock()
