@@ -12,6 +12,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-msgio/pbio"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
@@ -48,8 +49,7 @@ func (o *offers) serve(stream network.Stream) {
 	}
 	defer o.work.leave()
 	defer stream.Close()
-	stop := context.AfterFunc(o.work.ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(o.work.ctx, func() { stream.Reset() })()
 	stream.SetDeadline(time.Now().Add(serveTimeout))
 
 	r, w := pbio.NewDelimitedReader(stream, maxRequest), pbio.NewDelimitedWriter(stream)
@@ -113,8 +113,7 @@ func (o *offers) ask(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *Re
 		return Candidate{}, o.noStream(info.ID, err)
 	}
 	defer stream.Close()
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	offer, rtt, err := o.converse(stream)
 	if err != nil {
 		return Candidate{}, o.noOffer(info.ID, err)
@@ -153,8 +152,8 @@ func (o *offers) noStream(id p2ppeer.ID, err error) *Refusal {
 func (o *offers) converse(stream network.Stream) (Offer, time.Duration, error) {
 	r, w := pbio.NewDelimitedReader(stream, maxResponse), pbio.NewDelimitedWriter(stream)
 	from := stream.Conn().RemotePeer()
-	resp, err := exchange(r, w, &pb.Request{Network: o.cfg.Network, Hearsay: o.coordinates.needsMore()})
-	if err != nil {
+	var resp pb.Response
+	if err := exchange(r, w, &pb.Request{Network: o.cfg.Network, Hearsay: o.coordinates.needsMore()}, &resp); err != nil {
 		return Offer{}, 0, fmt.Errorf("ask %s for its offer: %w", from, err)
 	}
 	if resp.GetRefusal() == pb.Response_OTHER_NETWORK {
@@ -168,7 +167,7 @@ func (o *offers) converse(stream network.Stream) (Offer, time.Duration, error) {
 	var best time.Duration
 	for range echoes {
 		start := time.Now()
-		if _, err := exchange(r, w, &pb.Request{Network: o.cfg.Network, Echo: true}); err != nil {
+		if err := exchange(r, w, &pb.Request{Network: o.cfg.Network, Echo: true}, new(pb.Response)); err != nil {
 			return Offer{}, 0, fmt.Errorf("measure the round trip to %s: %w", from, err)
 		}
 		if rtt := time.Since(start); best == 0 || rtt < best {
@@ -179,15 +178,12 @@ func (o *offers) converse(stream network.Stream) (Offer, time.Duration, error) {
 	return offer, best, nil
 }
 
-func exchange(r pbio.Reader, w pbio.Writer, req *pb.Request) (*pb.Response, error) {
+// exchange sends a request and reads the response.
+func exchange(r pbio.Reader, w pbio.Writer, req, resp proto.Message) error {
 	if err := w.WriteMsg(req); err != nil {
-		return nil, err
+		return err
 	}
-	var resp pb.Response
-	if err := r.ReadMsg(&resp); err != nil {
-		return nil, err
-	}
-	return &resp, nil
+	return r.ReadMsg(resp)
 }
 
 // offerOf requests a peer's offer. For the local peer it uses no network.

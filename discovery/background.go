@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"sync"
+	"time"
 )
 
 // background counts the goroutines, stream handlers and calls of a Service, which Close waits for.
@@ -29,6 +30,22 @@ func (b *background) run(f func(context.Context)) {
 			f(b.ctx)
 		}()
 	}
+}
+
+// every calls f at the given interval until b.ctx ends.
+func (b *background) every(interval time.Duration, f func(context.Context)) {
+	b.run(func(ctx context.Context) {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				f(ctx)
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
 }
 
 // enter makes wait wait for a call of leave. It returns false after stop.

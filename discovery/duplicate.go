@@ -114,8 +114,7 @@ func (d *duplicates) serve(stream network.Stream) {
 	defer stream.Close()
 	ctx, cancel := context.WithTimeout(d.work.ctx, duplicateTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if err := d.answer(ctx, stream); err != nil {
 		d.conduct.Ended(stream.Conn().RemotePeer(), "duplicate identity not checked", err)
 		stream.Reset()
@@ -184,8 +183,7 @@ func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, er
 		return nil, err
 	}
 	defer stream.Close()
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if err := multistream.SelectProtoOrFail(duplicateProtocol, stream); err != nil {
 		return nil, err
 	}
@@ -194,14 +192,8 @@ func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, er
 }
 
 func exchangeDuplicate(stream network.Stream, req *pb.TwinRequest) (*pb.TwinResponse, error) {
-	if err := pbio.NewDelimitedWriter(stream).WriteMsg(req); err != nil {
-		return nil, err
-	}
-	var resp pb.TwinResponse
-	if err := pbio.NewDelimitedReader(stream, maxDuplicate).ReadMsg(&resp); err != nil {
-		return nil, err
-	}
-	return &resp, nil
+	resp := new(pb.TwinResponse)
+	return resp, exchange(pbio.NewDelimitedReader(stream, maxDuplicate), pbio.NewDelimitedWriter(stream), req, resp)
 }
 
 // check asks a connected peer whether it knows another process with this identity, and reports one
@@ -227,8 +219,7 @@ func (d *duplicates) knownTo(ctx context.Context, id p2ppeer.ID) (*DuplicateErro
 		return nil, err
 	}
 	defer stream.Close()
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // never fails
 	resp, err := exchangeDuplicate(stream, &pb.TwinRequest{Nonce: nonce, Instance: d.instance})
@@ -253,18 +244,9 @@ func (p *proof) duplicateOf(resp *pb.TwinResponse, id p2ppeer.ID, nonce []byte) 
 	return duplicate, nil
 }
 
-// loop asks random connected peers, one per interval, because a duplicate may connect at any time.
-func (d *duplicates) loop(ctx context.Context) {
-	ticker := time.NewTicker(duplicateEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		if peers := d.host.Network().Peers(); len(peers) > 0 {
-			d.check(ctx, peers[mathrand.IntN(len(peers))])
-		}
+// askRandom asks a random connected peer, because a duplicate may connect at any time.
+func (d *duplicates) askRandom(ctx context.Context) {
+	if peers := d.host.Network().Peers(); len(peers) > 0 {
+		d.check(ctx, peers[mathrand.IntN(len(peers))])
 	}
 }

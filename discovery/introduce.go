@@ -28,7 +28,7 @@ const tablePoll = 10 * time.Millisecond
 
 // Introduced blocks until this peer has met a supernode or a known peer and, through it, the others; from
 // then on it needs no supernode. Without supernodes, it returns when the known peers have been tried. If
-// the current or next attempt reaches no peer, Introduced returns an *introductionError. Attempts
+// the current or next attempt reaches no peer, Introduced returns the cause for each supernode. Attempts
 // continue in the background, and another call waits for the next one.
 func (s *Service) Introduced(ctx context.Context) error {
 	_, before, _, _ := s.intro.state()
@@ -84,13 +84,13 @@ func (s *Service) supernodeConnected() bool {
 func (s *Service) meetSupernodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.IntroduceTimeout)
 	defer cancel()
-	failures := make(chan supernodeError, len(s.cfg.Supernodes))
+	failures := make(chan string, len(s.cfg.Supernodes))
 	met := make(chan struct{}, len(s.cfg.Supernodes))
 	var wg sync.WaitGroup
 	for _, ai := range s.cfg.Supernodes {
 		wg.Go(func() {
 			if err := s.reachSupernode(ctx, ai); err != nil {
-				failures <- supernodeError{ai, err}
+				failures <- supernodeError(ai, err)
 				return
 			}
 			met <- struct{}{}
@@ -98,16 +98,16 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 	}
 	defer wg.Wait()
 	defer cancel() // does not wait for the remaining supernodes
-	failed := &introductionError{}
+	var causes []string
 	for range s.cfg.Supernodes {
 		select {
 		case <-met:
 			return nil
 		case f := <-failures:
-			failed.Failures = append(failed.Failures, f)
+			causes = append(causes, f)
 		}
 	}
-	return failed
+	return fmt.Errorf("no supernode reached: %s", strings.Join(causes, "; "))
 }
 
 // reachSupernode connects to one supernode, and checks that the DHT has its first peer.

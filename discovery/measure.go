@@ -13,20 +13,7 @@ import (
 // after about a hundred measurements, or half an hour.
 const measureEvery = 15 * time.Second
 
-// measureLoop asks random connected peers, one at a time.
-func (o *offers) measureLoop(ctx context.Context, found *book) {
-	ticker := time.NewTicker(measureEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			o.measure(ctx, found)
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
+// measure asks a random connected peer that makes offers.
 func (o *offers) measure(ctx context.Context, found *book) {
 	var offering []p2ppeer.ID
 	for _, id := range o.host.Network().Peers() {

@@ -118,13 +118,13 @@ func (s *Service) start() {
 	if s.cfg.Offer != nil {
 		s.host.SetStreamHandler(offerProtocol, s.offers.serve)
 		s.work.run(s.advertiseLoop)
-		s.work.run(func(ctx context.Context) { s.offers.measureLoop(ctx, s.book) })
+		s.work.every(measureEvery, func(ctx context.Context) { s.offers.measure(ctx, s.book) })
 	}
 	if s.cfg.DHTServer {
 		s.host.SetStreamHandler(duplicateProtocol, s.duplicates.serve)
 	}
 	if s.cfg.Duplicate != nil {
-		s.work.run(s.duplicates.loop)
+		s.work.every(duplicateEvery, s.duplicates.askRandom)
 	}
 	s.connected.Start()
 	if s.cfg.MDNS {

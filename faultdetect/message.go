@@ -1,9 +1,6 @@
 package faultdetect
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Kind is the purpose of a message.
 type Kind byte
@@ -49,18 +46,10 @@ const (
 	Failed
 )
 
+var stateNames = [...]string{Live: "live", Suspect: "suspect", Failed: "failed"}
+
 // String returns the state as in the literature.
-func (s State) String() string {
-	switch s {
-	case Live:
-		return "live"
-	case Suspect:
-		return "suspect"
-	case Failed:
-		return "failed"
-	}
-	return fmt.Sprintf("state %d", byte(s))
-}
+func (s State) String() string { return name(stateNames[:], "state", byte(s)) }
 
 // A Verdict reports that a member has entered a new state.
 type Verdict struct {

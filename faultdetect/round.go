@@ -1,9 +1,6 @@
 package faultdetect
 
-import (
-	"fmt"
-	"math/bits"
-)
+import "math/bits"
 
 // Targets is a scheme that determines to which member a table is sent in a round. A round is identified
 // by the sender's heartbeat; with aligned counters, all members are in the same round.
@@ -17,20 +14,10 @@ const (
 	Random                    // any member: the original gossip (van Renesse 1998)
 )
 
+var targetNames = [...]string{DBRR: "DBRR", BRR: "BRR", RoundRobin: "round robin", Random: "random"}
+
 // String returns the name of the scheme in the literature.
-func (t Targets) String() string {
-	switch t {
-	case DBRR:
-		return "DBRR"
-	case BRR:
-		return "BRR"
-	case RoundRobin:
-		return "round robin"
-	case Random:
-		return "random"
-	}
-	return fmt.Sprintf("targets %d", byte(t))
-}
+func (t Targets) String() string { return name(targetNames[:], "targets", byte(t)) }
 
 // Rounds returns the number of silent periods that make a member suspect in a group of n. After so many
 // rounds the scheme has brought news of every member to every other, and all schemes but Random repeat.

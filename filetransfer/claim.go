@@ -52,16 +52,11 @@ func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) 
 		c.drop()
 		return nil, nil, err
 	}
-	c.reserve(need)
-	return c, busy, nil
-}
-
-// reserve counts the full size of the claimed contents. The caller holds the store's mu.
-func (c *claim) reserve(need int64) {
-	for _, w := range c.wants {
-		c.store.items[w.Digest].bytes = w.Size
+	for _, w := range c.wants { // the full size counts from now on
+		s.items[w.Digest].bytes = w.Size
 	}
-	c.store.bytes += need
+	s.bytes += need
+	return c, busy, nil
 }
 
 // drop undoes a claim for which there was no room. The caller holds the store's mu.

@@ -1,6 +1,7 @@
 package filetransfer
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -33,11 +34,6 @@ func list(items map[Digest]*item, pins pins, urls map[Digest]string) []Content {
 			Used: it.last, Jobs: jobs, URL: urls[d],
 		})
 	}
-	slices.SortFunc(all, func(a, b Content) int {
-		if c := b.Used.Compare(a.Used); c != 0 {
-			return c
-		}
-		return slices.Compare([]byte(a.Digest), []byte(b.Digest))
-	})
+	slices.SortFunc(all, func(a, b Content) int { return cmp.Or(b.Used.Compare(a.Used), cmp.Compare(a.Digest, b.Digest)) })
 	return all
 }

@@ -3,6 +3,7 @@ package filetransfer
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
@@ -18,10 +19,10 @@ import (
 // source, had another size than wanted, or did not match its digest (T1). Fetch fails if the contents do
 // not fit into the store.
 func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(bytes int64)) error {
-	if err := s.enter(); err != nil {
+	if err := s.enter(nil); err != nil {
 		return err
 	}
-	defer s.wg.Done()
+	defer s.leave(nil)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -62,7 +63,8 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	var sh *share
 	id := listID(want)
 	if sw := s.swarms.of(job); sw != nil && from == sw.from && from != s.host.ID() && worthSharing(want) {
-		members, near, sh = without(sw.members, from), sw.near, sw.join(id, want, units)
+		members = slices.DeleteFunc(slices.Clone(sw.members), func(p p2ppeer.ID) bool { return p == from })
+		near, sh = sw.near, sw.join(id, want, units)
 	}
 	sh.addComplete(s.store)
 	defer func() { sh.addComplete(s.store) }() // includes what other calls have fetched
@@ -85,13 +87,4 @@ func worthSharing(list []Want) bool {
 		size += w.Size
 	}
 	return size > smallList
-}
-
-func without(peers []p2ppeer.ID, one p2ppeer.ID) (others []p2ppeer.ID) {
-	for _, p := range peers {
-		if p != one {
-			others = append(others, p)
-		}
-	}
-	return others
 }

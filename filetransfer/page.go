@@ -48,13 +48,13 @@ func (ps *pages) read(key Digest) (p page) {
 
 // write writes p, and removes the pages that keep rejects.
 func (ps *pages) write(key Digest, p page, keep func(Digest, page) bool) error {
+	ps.sweep(keep)
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	text, err := json.Marshal(p)
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(string(ps.dir), webDir), dirMode)
 	}
-	ps.remove(keep)
 	if err == nil {
 		err = os.WriteFile(ps.dir.page(key), text, fileMode) // a torn page, after a kill, is ignored
 	}
@@ -64,15 +64,10 @@ func (ps *pages) write(key Digest, p page, keep func(Digest, page) bool) error {
 	return nil
 }
 
-// sweep removes the pages that keep rejects.
+// sweep removes the pages that keep rejects. It holds mu, so that it removes no page that is being written.
 func (ps *pages) sweep(keep func(Digest, page) bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	ps.remove(keep)
-}
-
-// remove is sweep. The caller holds mu; otherwise remove could remove a page that is being written.
-func (ps *pages) remove(keep func(Digest, page) bool) {
 	entries, _ := os.ReadDir(filepath.Join(string(ps.dir), webDir))
 	for _, e := range entries {
 		name, isPage := strings.CutSuffix(e.Name(), ".json")

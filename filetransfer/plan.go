@@ -2,6 +2,7 @@ package filetransfer
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -463,10 +464,5 @@ func (p *plan) idle() bool {
 }
 
 func isAsked(asked []asking, u int) bool {
-	for _, a := range asked {
-		if a.unit == u {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(asked, func(a asking) bool { return a.unit == u })
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -109,7 +110,9 @@ func (sd *sender) open() error {
 
 // admit determines which units the fetching peer may request. It returns false if the peer may request none.
 func (sd *sender) admit() (ok bool) {
-	sd.swarm = sd.svc.swarms.with(sd.remote, sd.job)
+	if sw := sd.svc.swarms.of(sd.job); sw != nil && slices.Contains(sw.members, sd.remote) {
+		sd.swarm = sw
+	}
 	sd.book, ok = sd.svc.servings.admit(sd.remote, sd.job, sd.list)
 	sd.holder = holder{peer: sd.remote, link: sd.svc.lastLink.Add(1)}
 	return ok || sd.swarm != nil

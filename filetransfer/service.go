@@ -121,30 +121,22 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// enter registers a Fetch, which Close waits for. The caller calls s.wg.Done at its end.
-func (s *Service) enter() error {
+// enter registers a Fetch or a served link, which Close waits for. Close resets the link l, which is nil for
+// a Fetch. The caller calls leave at the end.
+func (s *Service) enter(l link) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errClosed
 	}
 	s.wg.Add(1)
-	return nil
-}
-
-// enterLink registers a served link, which Close resets. leaveLink removes it.
-func (s *Service) enterLink(l link) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
+	if l != nil {
+		s.links[l] = struct{}{}
 	}
-	s.wg.Add(1)
-	s.links[l] = struct{}{}
 	return nil
 }
 
-func (s *Service) leaveLink(l link) {
+func (s *Service) leave(l link) {
 	s.mu.Lock()
 	delete(s.links, l)
 	s.mu.Unlock()
@@ -154,11 +146,11 @@ func (s *Service) leaveLink(l link) {
 // serveLink answers one peer's requests until the peer closes the link, is silent for too long, or breaks
 // the protocol.
 func (s *Service) serveLink(l link, remote p2ppeer.ID) {
-	if s.enterLink(l) != nil {
+	if s.enter(l) != nil {
 		_ = l.Reset() // closing anyway
 		return
 	}
-	defer s.leaveLink(l)
+	defer s.leave(l)
 	const what = "serving files ended early"
 	switch err := newSender(s, l, remote).run(); {
 	case errors.As(err, new(wrongError)):

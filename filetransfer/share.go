@@ -77,14 +77,6 @@ func (ss *swarms) of(job string) *swarm {
 	return ss.ofJob[job]
 }
 
-// with returns the swarm in which this peer shares contents of the job with another peer, or nil.
-func (ss *swarms) with(remote p2ppeer.ID, job string) *swarm {
-	if sw := ss.of(job); sw != nil && slices.Contains(sw.members, remote) {
-		return sw
-	}
-	return nil
-}
-
 // join returns the share of a list. It returns nil if a job exceeds maxShares.
 func (sw *swarm) join(id Digest, list []Want, units []unit) *share {
 	sw.mu.Lock()

@@ -33,10 +33,10 @@ func NewClient(h host.Host) *Client { return &Client{host: h} }
 func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error) {
 	asked := time.Now()
 	a, err := c.call(ctx, peer, holdRequest(q))
-	if err != nil {
-		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", q.Slots, peer, err)
+	var g Grant
+	if err == nil {
+		g, err = grantOf(a, asked)
 	}
-	g, err := grantOf(a, asked)
 	if err != nil {
 		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", q.Slots, peer, err)
 	}

@@ -17,15 +17,12 @@ const (
 	Running                    // redeemed; ends when the peer releases it
 )
 
+var stateNames = [...]string{Held: "held", Confirmed: "confirmed", Running: "running"}
+
 // String returns the name of the state.
 func (s State) String() string {
-	switch s {
-	case Held:
-		return "held"
-	case Confirmed:
-		return "confirmed"
-	case Running:
-		return "running"
+	if s >= Held && s <= Running {
+		return stateNames[s]
 	}
 	return "state " + strconv.Itoa(int(s))
 }

@@ -142,10 +142,7 @@ func byMerit(peers []PeerSlots) []int {
 		}
 		return int(math.Round(math.Log(float64(p.Speed)) / math.Log(speedClass)))
 	}
-	order := make([]int, len(peers))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(peers))
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(class(peers[b]), class(peers[a])), cmp.Compare(peers[a].RTT, peers[b].RTT))
 	})
@@ -154,6 +151,15 @@ func byMerit(peers []PeerSlots) []int {
 
 // speedClass is the least ratio of two peers' speeds that counts as a difference.
 const speedClass = 1.25
+
+// indices returns the numbers below n.
+func indices(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
 
 // inverse returns the position of each index in a permutation.
 func inverse(order []int) []int {
@@ -181,10 +187,7 @@ func together(groups [][]int, merit []int) []int {
 		}
 		best = append(best, places)
 	}
-	order := make([]int, len(merit))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(merit))
 	slices.SortFunc(order, func(a, b int) int {
 		for _, places := range best {
 			if c := cmp.Compare(places[a], places[b]); c != 0 {
@@ -219,10 +222,7 @@ func suffices(room []int, n, r int) error {
 
 // order returns the indices of peers, best first.
 func (s Strategy) order(peers []PeerSlots) []int {
-	order := make([]int, len(peers))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(peers))
 	if s == DataSpread || s == DataConcentrate {
 		slices.SortStableFunc(order, func(a, b int) int {
 			return cmp.Compare(peers[b].Cached, peers[a].Cached)

@@ -195,8 +195,7 @@ func sendPing(ctx context.Context, c network.Conn) error {
 		return fmt.Errorf("open a stream: %w", err)
 	}
 	defer stream.Reset() // the stream carries only this ping
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if err := stream.SetProtocol(ping.ID); err != nil {
 		return err
 	}

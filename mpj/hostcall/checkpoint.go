@@ -48,10 +48,6 @@ const (
 // errStep is the error of a step in which the program failed; the program knows the reason.
 var errStep = errors.New("the program has failed to save or restore its state")
 
-func newCheckpoint(ctx context.Context) *checkpoint {
-	return &checkpoint{ctx: ctx, steps: make(chan uint32, 1), done: make(chan done), returned: make(chan error, 1)}
-}
-
 // run makes the engine's call, and returns when the module has taken all steps.
 func (c *checkpoint) run(e *engine.Engine) {
 	var own []byte
@@ -120,10 +116,9 @@ func (p *Process) beginCheckpoint(a arguments) uint32 {
 	if p.checkpoint != nil {
 		panic(Fault("checkpoint during a checkpoint"))
 	}
-	c := newCheckpoint(p.background.ctx)
+	c := &checkpoint{ctx: p.background.ctx, steps: make(chan uint32, 1), done: make(chan done), returned: make(chan error, 1)}
 	p.checkpoint = c
-	e := p.engine
-	p.background.running.Go(func() { c.run(e) }) // ends when the engine's call returns, at the latest when this process closes
+	p.background.running.Go(func() { c.run(p.engine) }) // ends when the engine's call returns, at the latest when this process closes
 	return p.nextStep(a, step)
 }
 

@@ -161,7 +161,7 @@ func (p *Process) probe(a arguments) uint32 {
 
 func (p *Process) iprobe(a arguments) uint32 {
 	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
-	return p.found(a, func() (s engine.Status, found bool, err error) { return p.engine.Iprobe(context, source, tag) })
+	return p.found(a, func() (s engine.Status, found bool, err error) { return p.engine.Iprobe(context, source, tag) }, present)
 }
 
 func (p *Process) probeUntil(a arguments) uint32 {
@@ -170,11 +170,14 @@ func (p *Process) probeUntil(a arguments) uint32 {
 	return p.found(a, func() (engine.Status, bool, error) {
 		defer cancel()
 		return p.engine.ProbeContext(ctx, inContext, source, tag)
-	})
+	}, present)
 }
 
-// found runs a probe that may find nothing.
-func (p *Process) found(a arguments, look func() (engine.Status, bool, error)) uint32 {
+// present is the value by which a probe reports a message that it leaves in its mailbox.
+func present() uint32 { return 1 }
+
+// found runs a probe that may find no message. If it finds one, it stores the value, else 0.
+func (p *Process) found(a arguments, look func() (engine.Status, bool, error), value func() uint32) uint32 {
 	at, status := p.memory.words(a.u(3), 1), p.memory.words(a.u(4), statusWords)
 	var s engine.Status
 	var found bool
@@ -182,44 +185,30 @@ func (p *Process) found(a arguments, look func() (engine.Status, bool, error)) u
 		s, found, err = look()
 		return err
 	}, func(error) {
-		at.setBool(found)
+		at.set(0, 0)
 		status.setStatus(s)
+		if found {
+			at.set(0, value())
+		}
 	})
 }
 
 func (p *Process) mprobe(a arguments) uint32 {
 	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
-	return p.matched(a, func() (*engine.Matched, engine.Status, bool, error) {
-		m, s, err := p.engine.Mprobe(context, source, tag)
-		return m, s, err == nil, err
-	})
+	var m *engine.Matched
+	return p.found(a, func() (s engine.Status, found bool, err error) {
+		m, s, err = p.engine.Mprobe(context, source, tag)
+		return s, err == nil, err
+	}, func() uint32 { return p.messages.put(m) })
 }
 
 func (p *Process) improbe(a arguments) uint32 {
 	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
-	return p.matched(a, func() (*engine.Matched, engine.Status, bool, error) {
-		return p.engine.Improbe(context, source, tag)
-	})
-}
-
-// matched runs a probe that takes its message.
-func (p *Process) matched(a arguments, look func() (*engine.Matched, engine.Status, bool, error)) uint32 {
-	at, status := p.memory.words(a.u(3), 1), p.memory.words(a.u(4), statusWords)
-	var (
-		m     *engine.Matched
-		s     engine.Status
-		found bool
-	)
-	return p.run(a.later(), func() (err error) {
-		m, s, found, err = look()
-		return err
-	}, func(error) {
-		at.set(0, 0)
-		status.setStatus(s)
-		if found {
-			at.set(0, p.messages.put(m))
-		}
-	})
+	var m *engine.Matched
+	return p.found(a, func() (s engine.Status, found bool, err error) {
+		m, s, found, err = p.engine.Improbe(context, source, tag)
+		return s, found, err
+	}, func() uint32 { return p.messages.put(m) })
 }
 
 func (p *Process) imrecv(a arguments) uint32 {
