@@ -12,7 +12,7 @@ import (
 )
 
 // maxFound bounds the rendezvous records that one lookup accepts. Many may belong to peers that have
-// left, so the bound is well above what a job needs.
+// left, so the bound is well above the number of peers that a job needs.
 const maxFound = 500
 
 // answer is the result of asking one peer.

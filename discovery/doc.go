@@ -1,4 +1,4 @@
-// Package discovery finds the peers of a network, what they offer and how near they are.
+// Package discovery finds the peers of a network, their offers and their distances.
 //
 //	supernodes --\                     /-- connected peers --\
 //	mDNS ---------+--> host, kad-dht --+-- routing table -----+--> gathering --> candidates,

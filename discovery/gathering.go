@@ -18,8 +18,8 @@ type Need struct {
 	PerPeer int  // slots that count per peer, such as n for a job of n ranks; 0 means all
 	All     bool // ask all peers, regardless of how many slots were found
 	Busy    bool // accept peers that have nothing free now
-	// Wide is how long to keep asking all peers, regardless of how many slots were found. It is for a
-	// caller that may prefer a distant peer to a near one.
+	// Wide is how long to continue asking all peers, regardless of how many slots were found. A caller
+	// that may prefer a distant peer to a near one sets it.
 	Wide time.Duration
 	Filter
 }

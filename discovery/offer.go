@@ -38,7 +38,7 @@ const (
 	clockSkew     = 5 * time.Minute
 )
 
-// An Offer is what a peer signs and announces: the resources that it has for jobs now.
+// An Offer describes the resources that a peer has for jobs now. The peer signs and announces it.
 type Offer struct {
 	Peer        p2ppeer.ID // the offering peer, which must also be the signer
 	Network     string

@@ -40,10 +40,10 @@ func (as *accusations) expire(periods int) {
 	*as = slices.DeleteFunc(*as, func(a sentAccusation) bool { return a.until <= periods })
 }
 
-// accusationsFrom returns the accusations by which self covers the next reach members in a tree's order.
-// It sends one to the member 2^k positions on, which passes it to the members beyond. In the same way it
-// covers the members before that one, with 2^(k-1) and so on. So all members have the accusation after
-// ⌈log₂ n⌉ steps (the binary tree of the seed). The tree uses the same connections as the tables. Failed
+// accusationsFrom returns the accusations by which self covers the next reach members in a tree's order. The
+// first is for the member 2^k positions on, which covers the members beyond. The others are for the members
+// 2^(k-1), 2^(k-2), … positions on, as far as these are not covered yet. So all members have the accusation
+// after ⌈log₂ n⌉ steps (the binary tree of the seed). The tree uses the same connections as the tables. Failed
 // members and the accused one are skipped.
 func (r ring) accusationsFrom(self, about int, tree Tree, reach int) (all []Message) {
 	r = r.without(about)

@@ -38,7 +38,7 @@ type Config struct {
 	Period  time.Duration // between two heartbeats, at least 1 ms
 	Offset  uint64        // initial heartbeat
 	Hang    time.Duration // tolerated hang: additional time for a silent member
-	Mode    Mode          // what makes a member suspect
+	Mode    Mode          // determines when a member becomes suspect
 	Targets Targets       // scheme of targets; not Random in mode Fast, which has to compute the sender
 }
 

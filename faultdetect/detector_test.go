@@ -165,7 +165,7 @@ func TestReportProbesAtOnce(t *testing.T) {
 	}
 	receive(t, d, Message{From: 3, To: 0, Kind: Table, Heartbeat: offset + 12, Table: make([]uint64, 4)})
 	if d.State(3) != Suspect {
-		t.Error("cleared by a message that may have been under way")
+		t.Error("cleared by a message that may have been sent before the report")
 	}
 	// News that may be older than the report does not clear a suspect; newer news does.
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 12, Table: []uint64{0, 0, 0, offset + 12}})

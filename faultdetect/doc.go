@@ -90,7 +90,7 @@
 // # Not promised
 //
 // A peer that is stopped for longer than the tolerated hang plus one period may be failed, and after two
-// more periods is failed. It cannot be distinguished from a crashed peer. In a group of two, there is no
+// more periods is failed. Such a peer cannot be distinguished from a crashed one. A group of two has no
 // third member to ask when the two do not hear each other. Members trust each other's news. So a lying
 // member can keep a crashed one live for as long as it lies; it cannot fail a live one, which answers for
 // itself. Gossip is therefore a hint. The job's control streams, which also report at once a process that

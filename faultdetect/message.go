@@ -60,7 +60,7 @@ type Verdict struct {
 	RoundTrip time.Duration
 }
 
-// Output is what the caller has to do after an event.
+// Output holds the actions that the caller carries out after an event.
 type Output struct {
 	Send     []Message
 	Verdicts []Verdict

@@ -9,7 +9,7 @@ import (
 // unplugged for a second, TCP is silent for up to one and a half seconds, whatever the period.
 const DefaultGroupHang = 2 * time.Second
 
-// Mode determines what makes a member suspect.
+// Mode determines when a member becomes suspect.
 type Mode byte
 
 // The modes. All members of a group must use the same mode.

@@ -201,7 +201,7 @@ func TestF1ReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	})
 }
 
-// TestO4StrangersAndInvalidMessagesAreRefused sends what no correct member sends: the stream is reset,
+// TestO4StrangersAndInvalidMessagesAreRefused sends data that no correct member sends: the stream is reset,
 // without effect on others.
 func TestO4StrangersAndInvalidMessagesAreRefused(t *testing.T) {
 	inGroup(t, 3, func(t *testing.T, g *testGroup) {

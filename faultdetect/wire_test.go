@@ -138,8 +138,8 @@ func TestTablesAreSentAsDifferences(t *testing.T) {
 	}
 }
 
-// BenchmarkBytesPerPeriod reports what a member of a group of 64 sends in a period in which all of its
-// table is new to the target, including the length prefix.
+// BenchmarkBytesPerPeriod reports how many bytes, including the length prefix, a member of a group of 64
+// sends in a period in which its whole table is new to the target.
 func BenchmarkBytesPerPeriod(b *testing.B) {
 	m := Message{Kind: Table, Heartbeat: 100_000, Table: make([]uint64, 64)}
 	for i := range m.Table {

@@ -23,8 +23,8 @@ func newAhead() *ahead {
 
 var errStreamEnded = errors.New("the peer has ended the stream")
 
-// room waits until some of n bytes may be sent, and returns how many. It fails if there is no room within
-// stall.
+// room waits until some of n bytes may be sent, and returns how many. It fails if no bytes may be sent
+// within stall.
 func (a *ahead) room(n int, stall time.Duration) (int, error) {
 	late := time.NewTimer(stall)
 	defer late.Stop()

@@ -52,5 +52,5 @@
 //
 // Pure cores make the decisions: plan.go selects the units that a Fetch requests from each peer, and
 // ledger.go those that the origin leaves to other peers. flight.go determines how much is in flight, and
-// evict.go what to evict. Service and Store carry the decisions out.
+// evict.go which content to evict. Service and Store carry the decisions out.
 package filetransfer

@@ -67,7 +67,7 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 		near, sh = sw.near, sw.join(id, want, units)
 	}
 	sh.addComplete(s.store)
-	defer func() { sh.addComplete(s.store) }() // includes what other calls have fetched
+	defer func() { sh.addComplete(s.store) }() // includes contents that other calls have fetched
 	return s.store.fillAll(ctx, want, func(c *claim) error {
 		t := &transfer{
 			svc: s, job: job, id: id, list: want, units: units, claim: c, share: sh, progress: progress,

@@ -68,7 +68,7 @@ func TestNeighbours(t *testing.T) {
 			}
 			for _, j := range js {
 				if !slices.Contains(Neighbours(j, n), i) {
-					t.Fatalf("%d of %d has the neighbour %d, but not the other way round", i, n, j)
+					t.Fatalf("peer %d of %d has the neighbour %d, which does not have the neighbour %[1]d", i, n, j)
 				}
 				if !seen[j] {
 					seen[j] = true

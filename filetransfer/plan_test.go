@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// asks returns what the plan requests from a source now.
+// asks returns the units that the plan requests from a source now.
 func asks(p *plan, id int, now time.Duration) (units []int, fresh bool) {
 	for {
 		u, f, ok := p.next(id, now)

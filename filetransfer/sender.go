@@ -16,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-// idleStalls is how long the fetching peer may request nothing, in multiples of the stall timeout. It may
-// be waiting for other peers.
+// idleStalls is how long the fetching peer may request nothing, in multiples of the stall timeout, since it
+// may be waiting for other peers.
 const idleStalls = 10
 
 var (

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Need states what a job needs: slots for N ranks with R replicas each.
+// A Need states the slots that a job needs: for N ranks with R replicas each.
 type Need struct {
 	Job      string // unique among this submitter's jobs; at most 128 bytes
 	N, R     int

@@ -33,7 +33,7 @@ func newMemoryNet(seed uint64, latency time.Duration, slots ...int) *memoryNet {
 	return n
 }
 
-// offers returns what the peers would advertise now, ordered by name.
+// offers returns the current offers of the peers, ordered by name.
 func (n *memoryNet) offers() []Candidate {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -220,7 +220,8 @@ type claim struct {
 }
 
 // claims returns the slots to keep for each job in u, the front of the queue, whether or not they are
-// free. Each gets what it lacks, but the jobs of a class together no more than the class may still have.
+// free. Each job gets the slots that it lacks, but the jobs of a class together get no more than the class
+// may still have.
 func (l *Ledger) claims(u queue) claims {
 	left := make(map[string]int)
 	all := make(claims, 0, len(u))

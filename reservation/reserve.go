@@ -48,7 +48,7 @@ type Placement struct {
 	Machine   string // see Grant.Machine
 }
 
-// A Reservation is the confirmed slots for every process of a job. A key that is not redeemed within
+// A Reservation contains the confirmed slots for every process of a job. A key that is not redeemed within
 // ConfirmedLease expires.
 type Reservation struct {
 	Job        string

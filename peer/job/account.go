@@ -34,8 +34,8 @@ func (p Printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.B
 // An aspect is one part of an account that is compared.
 type aspect struct {
 	known func(Account) bool
-	// unlike describes what a and b have done, and reports whether they differ in this aspect. It
-	// is called only if the aspect is known for both.
+	// unlike describes a and b, and reports whether they differ in this aspect. It is called only if
+	// the aspect is known for both.
 	unlike func(a, b Account) (as, bs string, unlike bool)
 }
 

@@ -40,7 +40,7 @@ func TestJudgeAccounts(t *testing.T) {
 		name     string
 		counting int
 		said     []Account // by replica
-		stops    string    // part of the result's message; empty: the job succeeds
+		stops    string    // part of the result's message, or empty if the job succeeds
 		odd      []int
 		told     int // number of reported differences
 	}{

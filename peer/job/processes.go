@@ -8,8 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// processes holds what is known of the processes of a job: the current view, the requested changes, and
-// the reports of their peers. Its methods answer questions about them; State decides.
+// processes holds the known facts about the processes of a job: the current view, the requested changes,
+// and the reports of their peers. Its methods answer questions about the processes; State decides.
 type processes struct {
 	view  view.View
 	procs []watched
@@ -145,12 +145,7 @@ func (ps *processes) Undrained() (undrained []view.Process) {
 // Uninitialized reports whether no process called mpj.Init, so that every rank did the same work
 // alone.
 func (ps *processes) Uninitialized() bool {
-	for i := range ps.procs {
-		if ps.procs[i].initialized {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ps.procs, func(w watched) bool { return w.initialized })
 }
 
 // disputedAbort reports whether a replica of a finished rank called Abort and the dispute about that
@@ -188,12 +183,9 @@ func (ps *processes) disagreement(rank int) Result {
 // ends by itself if the rank is done before p is up to date. That end is not the program's fault.
 func (ps *processes) reason(p view.Process) string {
 	at := ps.at(p)
-	if at.joining && at.exit != nil && at.exit.endedByItself() {
-		for _, q := range ps.replicas(p.Rank) {
-			if ps.view.State(q) == view.Finished {
-				return "had yet to be brought up to date when its rank was done"
-			}
-		}
+	done := slices.ContainsFunc(ps.replicas(p.Rank), func(q view.Process) bool { return ps.view.State(q) == view.Finished })
+	if done && at.joining && at.exit != nil && at.exit.endedByItself() {
+		return "had yet to be brought up to date when its rank was done"
 	}
 	return at.why
 }

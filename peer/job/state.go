@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
@@ -12,7 +13,7 @@ import (
 // when processes may leave mpj.Init, and the result. It starts no goroutine, reads no clock and
 // opens nothing; its owner passes it one event at a time and carries out the effects. Only Committed
 // changes the view: the State requests changes, and acts when they have been agreed on (V1). There
-// is one Result. The view continues to change after it, since output files may still be collected.
+// is one Result. The view continues to change after the result, since output files may still be collected.
 type State struct {
 	processes
 	r     int  // initial number of replicas per rank, which healing restores
@@ -363,12 +364,9 @@ func (s *State) settle(out *Effects) {
 // has not begun, or the replica never called mpj.Init, it counts only if the program does not use
 // mpj (see skips).
 func (s *State) done(rank int) bool {
-	for _, p := range s.replicas(rank) {
-		if s.view.State(p) == view.Finished && s.at(p).drained && (s.begun && s.Called(p) || s.skips(rank)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.replicas(rank), func(p view.Process) bool {
+		return s.view.State(p) == view.Finished && s.at(p).drained && (s.begun && s.Called(p) || s.skips(rank))
+	})
 }
 
 // skips reports whether the program does not use mpj: most replicas of rank have ended without

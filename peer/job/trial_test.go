@@ -233,7 +233,7 @@ func (c *trial) judge() error {
 	}
 	switch {
 	case c.result == nil:
-		return fmt.Errorf("there is no result")
+		return fmt.Errorf("the job has no result")
 	case c.result.Status == StatusOK && spoiled && witness:
 		return fmt.Errorf("the user gets an answer that depends on a lie")
 	case c.result.Status != StatusOK && c.w.r >= Quorum && c.sent == [2]uint64{honest, honest} && c.crashed == noProcess && !c.unheard():
