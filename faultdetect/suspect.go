@@ -148,7 +148,7 @@ func (d *Detector) Report(member int) Output {
 }
 
 // Silent is like Report for a member that is known to have been silent for some time, which counts as
-// part of the tolerated hang. The member is asked for at least one period.
+// part of the tolerated hang. The member is probed for at least one period.
 func (d *Detector) Silent(member int, since time.Duration) Output {
 	span := max(d.health.scale(d.period)+2*d.links.rtt(member), d.hang-since)
 	if member >= 0 && member < d.n && member != d.self {
