@@ -55,7 +55,7 @@ func TestExcessiveAnnouncementsAreDropped(t *testing.T) {
 		t.Errorf("an invalid announcement was kept")
 	}
 	if n := strings.Count(log.String(), "\n"); n > 3 || !strings.Contains(log.String(), flooder.ID().String()) {
-		t.Errorf("got %d lines, want few, that name %s:\n%s", n, flooder.ID(), log.String())
+		t.Errorf("got %d lines, want a few that name %s:\n%s", n, flooder.ID(), log.String())
 	}
 }
 
@@ -80,7 +80,7 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 		}
 	}
 	if !store(a.prefix, 0) {
-		t.Error("want one that is there renewed")
+		t.Error("a renewed announcement was not kept")
 	}
 	kept := func() (n int) {
 		for i := range maxAnnouncements + 1 {
@@ -91,7 +91,7 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 		return n
 	}
 	if !store(a.prefix, maxAnnouncements) || kept() != maxAnnouncements {
-		t.Errorf("keeps %d, want the newest kept in place of another one", kept())
+		t.Errorf("keeps %d, want the newest one in place of another", kept())
 	}
 	if err := a.Delete(ctx, providerKey(a.prefix, fmt.Sprint("peer ", maxAnnouncements))); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 	}
 }
 
-// TestAMillionAnnouncedOffersAreBounded, each announced by another peer.
+// TestAMillionAnnouncedOffersAreBounded announces a million offers, each by another peer.
 func TestAMillionAnnouncedOffersAreBounded(t *testing.T) {
 	a := newAnnouncements(namespace("lab"), testConduct())
 	ctx := context.Background()

@@ -19,7 +19,7 @@ const (
 type Known struct {
 	AddrInfo p2ppeer.AddrInfo
 	Offer    Offer
-	RTT      time.Duration // at its last answer
+	RTT      time.Duration // round-trip time of the last answer
 	Answered time.Time     // time of the last answer, by the local clock
 }
 
@@ -27,7 +27,7 @@ type Known struct {
 type entry struct {
 	Known
 	news   time.Time // last hint or answer
-	misses int       // failed attempts to reach it since then
+	misses int       // failed attempts to reach the peer since then
 }
 
 // A book remembers peers found by searches. It is safe for concurrent use and reads no clock.

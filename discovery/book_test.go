@@ -34,14 +34,14 @@ func TestBookForgets(t *testing.T) {
 		b.missed(id(1))
 		b.missed(id(2))
 	}
-	b.answered(offerFrom(2, 1, 2), testNow.Add(time.Minute)) // is back, which resets the count
+	b.answered(offerFrom(2, 1, 2), testNow.Add(time.Minute)) // an answer resets the count
 	b.missed(id(1))
 	b.missed(id(2))
 	if got, want := bookOrder(b, testNow), []p2ppeer.ID{id(2)}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v: missed too often", got, want)
+		t.Errorf("got %v, want %v without the peer that was missed too often", got, want)
 	}
 	if got := bookOrder(b, testNow.Add(2*forgetAfter)); len(got) != 0 {
-		t.Errorf("got %v, want none: the entries are outdated", got)
+		t.Errorf("got %v, want no outdated entries", got)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // maxFound bounds the rendezvous records that one lookup accepts. Many may belong to peers that have
-// left, so the bound is well above what a job needs.
+// left, so the bound is well above the number of peers that a job needs.
 const maxFound = 500
 
 // answer is the result of asking one peer.
@@ -22,17 +22,17 @@ type answer struct {
 }
 
 // Candidates searches for peers that offer slots now. It returns them nearest first, together with the
-// reason why each other peer is no candidate. If the local peer offers slots, it is among the candidates,
-// with round-trip time 0.
+// reason why each other peer is not a candidate. If the local peer offers slots, it is among the
+// candidates, with round-trip time 0.
 //
 // Candidates returns when every known peer has answered, or soon after need is met (see Config.Grace). If
 // ctx ends first, it returns ctx's error and the candidates found so far. Finding fewer slots than needed
-// is no error; the caller has to count them.
+// is not an error; the caller has to count them.
 func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Considered, error) {
-	if !s.enter() {
+	if !s.work.enter() {
 		return nil, nil, fmt.Errorf("search for candidates: %w", context.Canceled)
 	}
-	defer s.wg.Done()
+	defer s.work.leave()
 	search := &search{
 		s:       s,
 		core:    newGathering(need, s.cfg.parallel(need), s.cfg.Grace),
@@ -40,7 +40,7 @@ func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Con
 		answers: make(chan answer),
 		addrs:   make(map[p2ppeer.ID]p2ppeer.AddrInfo),
 	}
-	search.core.estimate = s.coordinates.estimate
+	search.core.estimate = s.offers.coordinates.estimate
 	err := search.run(ctx)
 	candidates, considered := search.core.result()
 	if err != nil {
@@ -64,7 +64,7 @@ func (q *search) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer q.wg.Wait()
 	defer cancel() // stops finder and askers
-	defer context.AfterFunc(q.s.ctx, cancel)()
+	defer context.AfterFunc(q.s.work.ctx, cancel)()
 
 	for _, id := range q.core.need.Only { // first, so that other hints cannot crowd them out
 		q.addPeer(p2ppeer.AddrInfo{ID: id})
@@ -117,7 +117,7 @@ func (q *search) ask(ctx context.Context) {
 		info := q.addrs[id]
 		q.wg.Go(func() { // ends with the answer, cfg.AskTimeout or ctx
 			var a answer
-			if a.candidate, a.refusal = q.s.offerOf(ctx, info); a.refusal != nil {
+			if a.candidate, a.refusal = q.s.offers.offerOf(ctx, info); a.refusal != nil {
 				a.candidate.AddrInfo = info
 			}
 			select {
@@ -142,7 +142,7 @@ func (q *search) note(a answer) {
 	if r := a.refusal.Reason; r == Unreachable || r == Silent {
 		q.s.book.missed(id)
 	}
-	q.s.log.Debug().Stringer("peer", id).Err(a.refusal).Msg("not a candidate")
+	q.s.cfg.Log.Debug().Stringer("peer", id).Err(a.refusal).Msg("not a candidate")
 }
 
 // find passes the rendezvous records on to run until the lookup ends.
@@ -163,7 +163,7 @@ func (q *search) find(ctx context.Context) {
 func (s *Service) found(ctx context.Context) <-chan p2ppeer.AddrInfo {
 	records, err := s.rendezvous.FindPeers(ctx, namespace(s.cfg.Network), discovery.Limit(maxFound))
 	if err != nil { // returned only for wrong arguments
-		s.log.Error().Err(err).Msg("rendezvous lookup failed")
+		s.cfg.Log.Error().Err(err).Msg("rendezvous lookup failed")
 		none := make(chan p2ppeer.AddrInfo)
 		close(none)
 		return none
@@ -195,19 +195,4 @@ func (s *Service) near() []p2ppeer.AddrInfo {
 		infos = append(infos, p2ppeer.AddrInfo{ID: id})
 	}
 	return infos
-}
-
-// offerOf requests a peer's offer. For the local peer it uses no network.
-func (s *Service) offerOf(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *Refusal) {
-	if info.ID != s.host.ID() {
-		return s.ask(ctx, info)
-	}
-	if s.cfg.Offer == nil {
-		return Candidate{}, &Refusal{Reason: OffersNothing}
-	}
-	o := s.ownOffer(info.ID)
-	if err := o.valid(); err != nil {
-		return Candidate{}, &Refusal{BadOffer, err}
-	}
-	return Candidate{AddrInfo: p2ppeer.AddrInfo{ID: info.ID, Addrs: s.host.Addrs()}, Offer: o}, nil
 }

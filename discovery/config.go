@@ -21,15 +21,15 @@ type Config struct {
 	Supernodes []p2ppeer.AddrInfo
 
 	// PeersFile is the file that keeps the network's known peers, so that a restart needs no supernode.
-	// If empty, they are not kept.
+	// If PeersFile is empty, they are not kept.
 	PeersFile string
 
 	// MDNS announces this peer on the LAN and looks for neighbours there. A host that listens only on
 	// loopback addresses does not use mDNS.
 	MDNS bool
 
-	// Neighbour, if not nil, is called for each peer that mDNS finds, before it is dialled. It must not
-	// block.
+	// Neighbour, if not nil, is called for each peer that mDNS finds, before the peer is dialled. Neighbour
+	// must not block.
 	Neighbour func(p2ppeer.AddrInfo)
 
 	// MayDial reports whether the host may dial a peer at an address that other peers have given.
@@ -40,18 +40,18 @@ type Config struct {
 	// peer, which is too short-lived for others to rely on.
 	DHTServer bool
 
-	// Offer returns what this peer has for jobs now; it must not block. The service fills in Peer,
-	// Network, Protocol, Release, OS, Arch, Machine, Reachability, Position, Issued and Expires. Nil for
-	// a submit-only peer, which offers nothing and is not announced.
+	// Offer returns the resources that this peer has for jobs now; it must not block. The service fills in
+	// Peer, Network, Protocol, Release, OS, Arch, Machine, Reachability, Position, Issued and Expires. Offer
+	// is nil for a submit-only peer, which offers nothing and is not announced.
 	Offer func() Offer
 
-	// Machine returns the name of this machine in offers to asker; it must not block. If nil, offers name
-	// no machine.
+	// Machine returns the name of this machine in offers to asker; it must not block. If Machine is nil,
+	// offers name no machine.
 	Machine func(asker p2ppeer.ID) string
 
 	// Duplicate is called at most once, from any goroutine, when another process has the identity of this
-	// peer and has run for longer. The local home directory may then be a copy. It must not block. If nil,
-	// the service does not look for such a process.
+	// peer and has run for longer. The local home directory may then be a copy. Duplicate must not block. If
+	// Duplicate is nil, the service does not look for such a process.
 	Duplicate func(*DuplicateError)
 
 	// AskTimeout bounds connecting to one peer and getting its offer. A longer timeout tolerates slow
@@ -61,10 +61,10 @@ type Config struct {
 	// SearchTimeout bounds one DHT operation: a lookup, or an announcement.
 	SearchTimeout time.Duration
 
-	// Parallel is how many peers are asked at the same time when few slots are wanted. For many slots it
-	// is ParallelPerSlot times their number. About a third of the asked peers have left or have nothing
-	// free, so more than one is asked per slot. The number stays limited because a home router may not
-	// cope with many hundreds.
+	// Parallel is how many peers are asked at the same time when few slots are wanted. For many slots,
+	// ParallelPerSlot peers are asked per slot. About a third of the asked peers have left or have nothing
+	// free, so more than one is asked per slot. The total is limited because a home router may not cope
+	// with many hundreds.
 	Parallel, ParallelPerSlot int
 
 	// Grace is how long the search waits for late answers once it has found enough slots.

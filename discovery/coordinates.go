@@ -14,7 +14,7 @@ import (
 
 const (
 	maxCoordinates    = 4096 // peers with a known position
-	enoughCoordinates = 1024 // with so many known, no more are requested
+	enoughCoordinates = 1024 // number of known positions at which no more are requested
 	maxHearsay        = 16   // positions in one answer
 	maxSpan           = 10   // seconds; bound on each component
 	maxSpanError      = 1.5
@@ -22,7 +22,7 @@ const (
 
 // coordinates holds the positions of this peer and others in a space of round-trip times. Each peer
 // computes its position from the round trips that it measures (Vivaldi). So the distance to a peer can be
-// estimated before it is asked, if its position was learned from it or from another peer.
+// estimated before that peer is asked, if its position was learned from the peer or from another one.
 //
 // A false position affects only the order in which peers are asked; candidates are chosen by measured
 // times. An update that would move this peer out of the plausible range is undone.
@@ -50,8 +50,8 @@ func newCoordinates() *coordinates {
 // here returns this peer's own coordinate.
 func (c *coordinates) here() *coordinate.Coordinate { return c.client.GetCoordinate() }
 
-// measured records the position that a peer claims, and updates this peer's own with the measured round
-// trip.
+// measured records the position that a peer claims, and updates this peer's own position with the measured
+// round trip.
 func (c *coordinates) measured(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Duration) {
 	if at == nil {
 		return

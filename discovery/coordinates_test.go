@@ -78,7 +78,7 @@ func TestSearchAsksTheNearestFirst(t *testing.T) {
 		order = append(order, id(i+1))
 		number[id(i+1)] = i + 1
 	}
-	// Hearsay of so many peers; the searcher has measured some of the rest itself.
+	// The searcher has hearsay of this many peers, and has measured some of the others itself.
 	knowing := func(heard int) func(p2ppeer.ID) (time.Duration, bool) {
 		for _, i := range rng.Perm(n - 1)[:heard] {
 			all[searcher].heard(id(i+1), all[i+1].here())
@@ -148,7 +148,7 @@ func TestFewPeersKeepTheirOrder(t *testing.T) {
 			return time.Duration(-i), true // the last one is the nearest
 		}
 		if got := g.ask(); got[0] != want {
-			t.Errorf("of %d: asks %s first, want %s", n, got[0], want)
+			t.Errorf("%d peers: asks %s first, want %s", n, got[0], want)
 		}
 	}
 }
@@ -162,8 +162,8 @@ func TestCheckCoordinate(t *testing.T) {
 		"too far":         func(c *coordinate.Coordinate) { c.Vec[1] = -11 },
 		"too high":        func(c *coordinate.Coordinate) { c.Height = 11 },
 		"negative height": func(c *coordinate.Coordinate) { c.Height = -1 },
-		"too wrong":       func(c *coordinate.Coordinate) { c.Error = 2 },
-		"more than right": func(c *coordinate.Coordinate) { c.Error = -1 },
+		"large error":     func(c *coordinate.Coordinate) { c.Error = 2 },
+		"negative error":  func(c *coordinate.Coordinate) { c.Error = -1 },
 	} {
 		c := newCoordinates().here()
 		if err := checkCoordinate(c); err != nil {
@@ -207,8 +207,8 @@ func TestCoordinatesAreBoundedAndFirstHandIsPreferred(t *testing.T) {
 	}
 }
 
-// TestFalseCoordinateHasBoundedEffect: a peer claims to be right next to this one, so that the force
-// away from it is a millionfold.
+// TestFalseCoordinateHasBoundedEffect: a peer claims a position very near to this peer's, so that an update
+// moves this peer a million times as far as usual.
 func TestFalseCoordinateHasBoundedEffect(t *testing.T) {
 	c := newCoordinates()
 	c.measured(id(0), newCoordinates().here(), 20*time.Millisecond)
@@ -227,7 +227,7 @@ func TestFalseCoordinateHasBoundedEffect(t *testing.T) {
 	before := c.here()
 	c.measured(id(2), newCoordinates().here(), 20*time.Millisecond)
 	if here := c.here(); slices.Equal(here.Vec, before.Vec) && here.Height == before.Height {
-		t.Error("honest peers move this one no more")
+		t.Error("honest peers no longer change the position of this peer")
 	}
 }
 
@@ -259,16 +259,16 @@ func TestOffersContainCoordinatesOfOtherPeers(t *testing.T) {
 	super := newService(t, newHost(t), testConfig())
 	other := boot(t, testConfig(super.host))
 	ctx := testContext(t)
-	if _, refusal := super.ask(ctx, addrInfo(other.host)); refusal != nil {
+	if _, refusal := super.offers.ask(ctx, addrInfo(other.host)); refusal != nil {
 		t.Fatal(refusal)
 	}
 	newcomer := newService(t, newHost(t), testConfig())
-	if _, refusal := newcomer.ask(ctx, addrInfo(super.host)); refusal != nil {
+	if _, refusal := newcomer.offers.ask(ctx, addrInfo(super.host)); refusal != nil {
 		t.Fatal(refusal)
 	}
 	for name, s := range map[string]*Service{"super": super, "other": other} {
-		if _, ok := newcomer.coordinates.estimate(s.host.ID()); !ok {
-			t.Errorf("knows nothing of %s", name)
+		if _, ok := newcomer.offers.coordinates.estimate(s.host.ID()); !ok {
+			t.Errorf("the position of %s is unknown", name)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package discovery finds the peers of a network, what they offer and how near they are.
+// Package discovery finds the peers of a network, their offers and their distances.
 //
 //	supernodes --\                     /-- connected peers --\
 //	mDNS ---------+--> host, kad-dht --+-- routing table -----+--> gathering --> candidates,
@@ -18,12 +18,12 @@
 // whose offers do not match are reported with the Reason.
 //
 // A pure core, gathering, decides which answers count, how long to wait for silent peers, and the order
-// of the candidates. The pure function Open judges offers. The rest of the package does input and output.
+// of the candidates. The pure function openOffer judges offers. The rest of the package does input and output.
 //
 // A supernode is an ordinary peer that introduces newcomers and may leave afterwards. Introduced returns
 // once the newcomer has met other peers itself. From then on every known peer can introduce it as a
-// supernode did. Package connected keeps the peer connected to supernodes and known peers, also after it
-// lost its link, slept or moved. When that package reaches new peers, the Service looks for others.
+// supernode did. Package connected keeps the peer connected to supernodes and known peers, also after the
+// machine lost its link, slept or moved. When that package reaches new peers, the Service looks for others.
 //
 // Two processes have the same identity if the home directory of one is a copy of the other's. Any peer
 // that both are connected to can detect this. The process that started later is told (see DuplicateError).

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
+	"sync"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
@@ -18,10 +20,11 @@ import (
 	"github.com/multiformats/go-multistream"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
-// duplicateProtocol carries one TwinRequest and its TwinResponse. It detects another process with the same
-// identity (a duplicate).
+// duplicateProtocol carries one TwinRequest and its TwinResponse. Peers use it to detect another process
+// with the same identity (a duplicate).
 //
 //	peer P, a copy of its home        another peer           P, the original
 //	  |-- instance, nonce ----------------->|                       |
@@ -36,16 +39,16 @@ const duplicateProtocol protocol.ID = "/p2pmpi/twin/1.0.0"
 
 const (
 	maxDuplicate      = maxProof + 512  // bytes of a request or response
-	proofTimeout      = 2 * time.Second // for the proof over one connection
-	duplicateTimeout  = 5 * time.Second // for one whole request
+	proofTimeout      = 2 * time.Second // bound on the proof over one connection
+	duplicateTimeout  = 5 * time.Second // bound on one whole request
 	maxDuplicateConns = 8               // connections of one peer that are asked
 	duplicateEvery    = time.Minute     // interval between questions; newly met peers are asked as well
 )
 
 // A DuplicateError reports that another process has this peer's identity and has run for longer.
 type DuplicateError struct {
-	Addr ma.Multiaddr  // address at which the finding peer sees it; may be nil
-	Up   time.Duration // its uptime, at least
+	Addr ma.Multiaddr  // address of the other process, as another peer sees it; may be nil
+	Up   time.Duration // lower bound of its uptime
 }
 
 // Error states where the other process is and how long it has run.
@@ -57,7 +60,22 @@ func (e *DuplicateError) Error() string {
 	return fmt.Sprintf("another process has the identity of this peer, and has run%s for %v", at, e.Up.Round(time.Second))
 }
 
-// newInstance returns a random mark for this process.
+// duplicates finds duplicates of this peer, and helps other peers to find theirs.
+type duplicates struct {
+	host     host.Host
+	report   func(*DuplicateError) // called with the first duplicate of this peer; may be nil
+	reported sync.Once
+	instance []byte    // random mark of this process
+	started  time.Time // start of this process
+	work     *background
+	conduct  *misconduct.Log
+}
+
+func newDuplicates(h host.Host, report func(*DuplicateError), work *background, conduct *misconduct.Log) *duplicates {
+	return &duplicates{host: h, report: report, instance: newInstance(), started: time.Now(), work: work, conduct: conduct}
+}
+
+// newInstance returns a random mark for a process.
 func newInstance() []byte {
 	instance := make([]byte, instanceSize)
 	_, _ = rand.Read(instance) // never fails
@@ -65,12 +83,12 @@ func newInstance() []byte {
 }
 
 // prove signs an answer to nonce.
-func (s *Service) prove(nonce []byte) ([]byte, error) {
-	key := s.host.Peerstore().PrivKey(s.host.ID())
+func (d *duplicates) prove(nonce []byte) ([]byte, error) {
+	key := d.host.Peerstore().PrivKey(d.host.ID())
 	if key == nil {
 		return nil, errors.New("prove the identity: the host has no private key")
 	}
-	p := s.proof()
+	p := d.proof()
 	p.Nonce = nonce
 	envelope, err := record.Seal(&p, key)
 	if err != nil {
@@ -81,30 +99,29 @@ func (s *Service) prove(nonce []byte) ([]byte, error) {
 
 // proof returns this process's unsigned proof. Its uptime is measured with the wall clock, because the
 // monotonic clock may stop during sleep, differently on each machine.
-func (s *Service) proof() proof {
-	up := time.Now().Round(0).Sub(s.started.Round(0))
-	return proof{Instance: s.instance, Up: max(0, up)} // the clock may have been set back
+func (d *duplicates) proof() proof {
+	up := time.Now().Round(0).Sub(d.started.Round(0))
+	return proof{Instance: d.instance, Up: max(0, up)} // the clock may have been set back
 }
 
-// serveDuplicate answers one TwinRequest.
-func (s *Service) serveDuplicate(stream network.Stream) {
-	if !s.enter() {
+// serve answers one TwinRequest.
+func (d *duplicates) serve(stream network.Stream) {
+	if !d.work.enter() {
 		stream.Reset()
 		return
 	}
-	defer s.wg.Done()
+	defer d.work.leave()
 	defer stream.Close()
-	ctx, cancel := context.WithTimeout(s.ctx, duplicateTimeout)
+	ctx, cancel := context.WithTimeout(d.work.ctx, duplicateTimeout)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
-	if err := s.answerDuplicate(ctx, stream); err != nil {
-		s.conduct.Ended(stream.Conn().RemotePeer(), "duplicate identity not checked", err)
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
+	if err := d.answer(ctx, stream); err != nil {
+		d.conduct.Ended(stream.Conn().RemotePeer(), "duplicate identity not checked", err)
 		stream.Reset()
 	}
 }
 
-func (s *Service) answerDuplicate(ctx context.Context, stream network.Stream) error {
+func (d *duplicates) answer(ctx context.Context, stream network.Stream) error {
 	var req pb.TwinRequest
 	if err := pbio.NewDelimitedReader(stream, maxDuplicate).ReadMsg(&req); err != nil {
 		return err
@@ -114,22 +131,22 @@ func (s *Service) answerDuplicate(ctx context.Context, stream network.Stream) er
 	}
 	resp := &pb.TwinResponse{}
 	if len(req.GetInstance()) == 0 {
-		envelope, err := s.prove(req.GetNonce())
+		envelope, err := d.prove(req.GetNonce())
 		if err != nil {
 			return err
 		}
 		resp.Envelope = envelope
 	} else {
-		resp = s.findDuplicate(ctx, stream.Conn(), &req)
+		resp = d.find(ctx, stream.Conn(), &req)
 	}
 	return pbio.NewDelimitedWriter(stream).WriteMsg(resp)
 }
 
-// findDuplicate asks the other connections of the requesting peer's ID for a proof and returns one from
+// find asks the other connections of the requesting peer's ID for a proof and returns one from
 // another process.
-func (s *Service) findDuplicate(ctx context.Context, conn network.Conn, req *pb.TwinRequest) *pb.TwinResponse {
+func (d *duplicates) find(ctx context.Context, conn network.Conn, req *pb.TwinRequest) *pb.TwinResponse {
 	id := conn.RemotePeer()
-	conns := s.host.Network().ConnsToPeer(id)
+	conns := d.host.Network().ConnsToPeer(id)
 	found := make(chan *pb.TwinResponse, len(conns))
 	asked := 0
 	for _, other := range conns {
@@ -166,8 +183,7 @@ func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, er
 		return nil, err
 	}
 	defer stream.Close()
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if err := multistream.SelectProtoOrFail(duplicateProtocol, stream); err != nil {
 		return nil, err
 	}
@@ -176,49 +192,42 @@ func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, er
 }
 
 func exchangeDuplicate(stream network.Stream, req *pb.TwinRequest) (*pb.TwinResponse, error) {
-	if err := pbio.NewDelimitedWriter(stream).WriteMsg(req); err != nil {
-		return nil, err
-	}
-	var resp pb.TwinResponse
-	if err := pbio.NewDelimitedReader(stream, maxDuplicate).ReadMsg(&resp); err != nil {
-		return nil, err
-	}
-	return &resp, nil
+	resp := new(pb.TwinResponse)
+	return resp, exchange(pbio.NewDelimitedReader(stream, maxDuplicate), pbio.NewDelimitedWriter(stream), req, resp)
 }
 
-// checkDuplicate asks a connected peer whether it knows another process with this identity, and reports one
-// that has run for longer to cfg.Duplicate. If the peer does not answer, it counts as knowing none.
-func (s *Service) checkDuplicate(ctx context.Context, id p2ppeer.ID) {
-	if s.cfg.Duplicate == nil {
+// check asks a connected peer whether it knows another process with this identity, and reports one
+// that has run for longer. If the peer does not answer, it counts as knowing none.
+func (d *duplicates) check(ctx context.Context, id p2ppeer.ID) {
+	if d.report == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "duplicate"), duplicateTimeout)
 	defer cancel()
-	duplicate, err := s.duplicateKnownTo(ctx, id)
+	duplicate, err := d.knownTo(ctx, id)
 	if err != nil {
-		s.conduct.Ended(id, "no answer about a duplicate identity", err)
+		d.conduct.Ended(id, "no answer about a duplicate identity", err)
 	}
 	if duplicate != nil {
-		s.duplicateFound.Do(func() { s.cfg.Duplicate(duplicate) })
+		d.reported.Do(func() { d.report(duplicate) })
 	}
 }
 
-func (s *Service) duplicateKnownTo(ctx context.Context, id p2ppeer.ID) (*DuplicateError, error) {
-	stream, err := s.host.NewStream(ctx, id, duplicateProtocol)
+func (d *duplicates) knownTo(ctx context.Context, id p2ppeer.ID) (*DuplicateError, error) {
+	stream, err := d.host.NewStream(ctx, id, duplicateProtocol)
 	if err != nil {
 		return nil, err
 	}
 	defer stream.Close()
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	nonce := make([]byte, nonceSize)
 	_, _ = rand.Read(nonce) // never fails
-	resp, err := exchangeDuplicate(stream, &pb.TwinRequest{Nonce: nonce, Instance: s.instance})
+	resp, err := exchangeDuplicate(stream, &pb.TwinRequest{Nonce: nonce, Instance: d.instance})
 	if err != nil || len(resp.GetEnvelope()) == 0 {
 		return nil, err
 	}
-	own := s.proof()
-	return own.duplicateOf(resp, s.host.ID(), nonce)
+	own := d.proof()
+	return own.duplicateOf(resp, d.host.ID(), nonce)
 }
 
 // duplicateOf returns the duplicate that resp, an answer to nonce, proves, if p has to end in favour of it.
@@ -235,18 +244,9 @@ func (p *proof) duplicateOf(resp *pb.TwinResponse, id p2ppeer.ID, nonce []byte) 
 	return duplicate, nil
 }
 
-// duplicateLoop asks random connected peers, one per interval, because a duplicate may connect at any time.
-func (s *Service) duplicateLoop(ctx context.Context) {
-	ticker := time.NewTicker(duplicateEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			return
-		}
-		if peers := s.host.Network().Peers(); len(peers) > 0 {
-			s.checkDuplicate(ctx, peers[mathrand.IntN(len(peers))])
-		}
+// askRandom asks a random connected peer, because a duplicate may connect at any time.
+func (d *duplicates) askRandom(ctx context.Context) {
+	if peers := d.host.Network().Peers(); len(peers) > 0 {
+		d.check(ctx, peers[mathrand.IntN(len(peers))])
 	}
 }

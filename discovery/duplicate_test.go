@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// bootCounted starts a peer with an identity, and returns it with the duplicates that it is notified of.
+// bootCounted starts a peer with an identity, and returns the duplicates of which the peer is notified.
 func bootCounted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Service, <-chan *DuplicateError) {
 	t.Helper()
 	told := make(chan *DuplicateError, 1)
@@ -42,9 +42,9 @@ func TestDuplicateIdentityIsDetected(t *testing.T) {
 			t.Errorf("got %v", e)
 		}
 	default:
-		t.Fatal("the copy was introduced and not notified")
+		t.Fatal("the copy was introduced without being notified")
 	}
-	original.checkDuplicate(testContext(t), super.ID())
+	original.duplicates.check(testContext(t), super.ID())
 	if len(toldOriginal) > 0 {
 		t.Errorf("the original was notified: %v", <-toldOriginal)
 	}
@@ -74,7 +74,7 @@ func TestRestartIsNotADuplicateIdentity(t *testing.T) {
 	if err := super.Connect(network.WithForceDirectDial(testContext(t), "test"), addrInfo(after.host)); err != nil {
 		t.Fatal(err)
 	}
-	after.checkDuplicate(testContext(t), super.ID())
+	after.duplicates.check(testContext(t), super.ID())
 	if len(told) > 0 {
 		t.Errorf("notified: %v", <-told)
 	}
@@ -94,21 +94,21 @@ func TestUnprovenDuplicateIsIgnored(t *testing.T) {
 	duplicate := func(nonce []byte) proof { return proof{nonce, newInstance(), time.Hour} }
 	for name, lie := range map[string]func(nonce []byte) []byte{
 		"signed by another peer": func(nonce []byte) []byte { return seal(duplicate(nonce), liar) },
-		"of another question":    func([]byte) []byte { return seal(duplicate(newInstance()), key) },
-		"its own":                func(nonce []byte) []byte { return seal(proof{nonce, s.instance, time.Hour}, key) },
+		"for another nonce":      func([]byte) []byte { return seal(duplicate(newInstance()), key) },
+		"by this process":        func(nonce []byte) []byte { return seal(proof{nonce, s.duplicates.instance, time.Hour}, key) },
 		"younger":                func(nonce []byte) []byte { return seal(proof{nonce, newInstance(), 0}, key) },
 		"an offer":               func([]byte) []byte { return sealUnchecked(t, new(testOffer(id)), key) },
 		"nonsense":               func([]byte) []byte { return []byte("nonsense") },
 		"too long":               func([]byte) []byte { return make([]byte, maxProof+1) },
 	} {
 		super.SetStreamHandler(duplicateProtocol, answering(lie))
-		s.checkDuplicate(testContext(t), super.ID())
+		s.duplicates.check(testContext(t), super.ID())
 		if len(told) > 0 {
 			t.Errorf("%s: notified: %v", name, <-told)
 		}
 	}
 	super.SetStreamHandler(duplicateProtocol, answering(func(nonce []byte) []byte { return seal(duplicate(nonce), key) }))
-	s.checkDuplicate(testContext(t), super.ID())
+	s.duplicates.check(testContext(t), super.ID())
 	if len(told) == 0 {
 		t.Error("not notified of a proven duplicate")
 	}
@@ -121,7 +121,7 @@ func answering(lie func(nonce []byte) []byte) network.StreamHandler {
 		var req pb.TwinRequest
 		if pbio.NewDelimitedReader(stream, maxDuplicate).ReadMsg(&req) == nil {
 			resp := &pb.TwinResponse{Envelope: lie(req.GetNonce()), Address: []byte("nowhere")}
-			_ = pbio.NewDelimitedWriter(stream).WriteMsg(resp) // the asking peer has hung up
+			_ = pbio.NewDelimitedWriter(stream).WriteMsg(resp) // the asking peer may have closed the stream
 		}
 	}
 }

@@ -14,10 +14,10 @@ type Filter struct {
 	// since other jobs may use the rest of them. A peer that does not know its memory is too small.
 	MinMemory uint64 `json:"minMemory,omitempty"`
 
-	OS   string `json:"os,omitempty"`   // GOOS name; empty: any
-	Arch string `json:"arch,omitempty"` // GOARCH name; empty: any
+	OS   string `json:"os,omitempty"`   // GOOS name; empty means any
+	Arch string `json:"arch,omitempty"` // GOARCH name; empty means any
 
-	Only []p2ppeer.ID `json:"only,omitempty"` // the only peers wanted; empty: all
+	Only []p2ppeer.ID `json:"only,omitempty"` // the only peers wanted; empty means all
 	Not  []p2ppeer.ID `json:"not,omitempty"`  // peers to exclude; overrides Only
 }
 
@@ -27,7 +27,7 @@ var (
 	errNoSlots = errors.New("it donates no slots")
 )
 
-// selects returns nil if the peer id may be asked, or else the reason why not.
+// selects returns nil if the peer id may be asked, or else the reason for excluding it.
 func (f *Filter) selects(id p2ppeer.ID) error {
 	switch {
 	case slices.Contains(f.Not, id):
@@ -38,7 +38,7 @@ func (f *Filter) selects(id p2ppeer.ID) error {
 	return nil
 }
 
-// matches returns nil if o meets the requirements, or else the first one that it fails.
+// matches returns nil if o meets the requirements, or else the first requirement that o fails.
 func (f *Filter) matches(o *Offer) *Refusal {
 	if f.OS != "" && f.OS != o.OS || f.Arch != "" && f.Arch != o.Arch {
 		return refuse(OtherPlatform, "%s/%s", o.OS, o.Arch)

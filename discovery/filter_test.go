@@ -7,7 +7,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-func TestFilterSuits(t *testing.T) {
+func TestFilterMatches(t *testing.T) {
 	const gib = 1 << 30
 	o := Offer{SlotsTotal: 4, MemoryBytes: 8 * gib, OS: "linux", Arch: "arm64"}
 	unknown := o
@@ -20,11 +20,11 @@ func TestFilterSuits(t *testing.T) {
 		offer  Offer
 		want   string
 	}{
-		{"anything", Filter{}, o, ""},
+		{"no requirement", Filter{}, o, ""},
 		{"just enough memory for each slot", Filter{MinMemory: 2 * gib}, o, ""},
-		{"too little", Filter{MinMemory: 2*gib + 1}, o, "too small: 2.0 GiB of memory for each slot, 2.0 GiB wanted"},
-		{"memory that is not known", Filter{MinMemory: 1}, unknown, "too small: 0 B of memory for each slot, 1 B wanted"},
-		{"no slots to divide by", Filter{MinMemory: 8 * gib}, none, ""},
+		{"too little memory", Filter{MinMemory: 2*gib + 1}, o, "too small: 2.0 GiB of memory for each slot, 2.0 GiB wanted"},
+		{"unknown memory", Filter{MinMemory: 1}, unknown, "too small: 0 B of memory for each slot, 1 B wanted"},
+		{"no slots", Filter{MinMemory: 8 * gib}, none, ""},
 		{"the platform", Filter{OS: "linux", Arch: "arm64"}, o, ""},
 		{"another system", Filter{OS: "windows"}, o, "other platform: linux/arm64"},
 		{"another processor", Filter{OS: "linux", Arch: "amd64"}, o, "other platform: linux/arm64"},
@@ -41,8 +41,8 @@ func TestFilterSuits(t *testing.T) {
 	}
 }
 
-// TestGatheringAsksOnlyMatchingPeers: unwanted peers are skipped without being asked, and the search
-// continues if the found ones do not match.
+// TestGatheringAsksOnlyMatchingPeers: excluded peers are not asked, and the search continues if the
+// answering peers do not match.
 func TestGatheringAsksOnlyMatchingPeers(t *testing.T) {
 	g := hearing(Need{Slots: 1, Filter: Filter{OS: "plan9", Only: []p2ppeer.ID{id(1), id(2), id(3)}, Not: []p2ppeer.ID{id(3)}}}, 8, 5)
 	if got, want := g.ask(), []p2ppeer.ID{id(1), id(2)}; !slices.Equal(got, want) {
@@ -90,6 +90,6 @@ func TestPeerIsFoundByID(t *testing.T) {
 		if len(candidates) == 1 && candidates[0].AddrInfo.ID == id {
 			return
 		}
-		t.Log(considered) // the other peers do not know of it yet
+		t.Log(considered) // the other peers do not know its address yet
 	}
 }

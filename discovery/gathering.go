@@ -15,11 +15,11 @@ const maxHeard = 1024
 // Need states how many slots a search needs, and from which peers.
 type Need struct {
 	Slots   int  // free slots after which the search stops; 0 means 1
-	PerPeer int  // slots that count per peer; 0: all (a job of n ranks can use n of each)
+	PerPeer int  // slots that count per peer, such as n for a job of n ranks; 0 means all
 	All     bool // ask all peers, regardless of how many slots were found
 	Busy    bool // accept peers that have nothing free now
-	// Wide is how long to keep asking all peers, regardless of how many slots were found. It is for a
-	// caller that may prefer a distant peer to a near one.
+	// Wide is how long to continue asking all peers, regardless of how many slots were found. A caller
+	// that may prefer a distant peer to a near one sets it.
 	Wide time.Duration
 	Filter
 }
@@ -43,13 +43,13 @@ const (
 // A gathering is the pure core of Candidates. Its inputs are the peers that the sources name and the
 // answer of each. It decides which peers to ask next, when to stop, and the order of the result.
 //
-// It asks at most parallel peers at a time, in the order in which it heard of them; the caller names near
-// ones first. In a large network it asks in the order of estimated distances. Once the offers reach
-// Slots, it waits grace longer, so that a distant peer asked early does not displace a near one asked
-// late. After that it does not wait for silent peers.
+// A gathering asks at most parallel peers at a time, in the order in which it heard of them; the caller
+// names near ones first. In a large network the order is that of the estimated distances. Once the offers
+// reach Slots, the gathering waits grace longer, so that a distant peer asked early does not displace a near
+// one asked late. After that it does not wait for silent peers.
 //
-// It asks no further peers once the offers reach Slots + 3 log2(Slots). This is the overbooking of
-// P2P-MPI, which makes up for peers that refuse later. While Wide lasts, it asks on regardless.
+// A gathering asks no further peers once the offers reach Slots + 3 log2(Slots). This is the overbooking of
+// P2P-MPI, which makes up for peers that refuse later. While Wide lasts, the gathering continues to ask.
 type gathering struct {
 	need     Need
 	parallel int
@@ -61,7 +61,7 @@ type gathering struct {
 	open       int          // number of peers in phase asked
 	ended      bool         // the sources will name no more peers
 	slots      int          // slots of the candidates, as far as they count
-	enoughAt   time.Time    // when slots reached need.Slots; zero before
+	enoughAt   time.Time    // time when slots reached need.Slots, or zero before
 	candidates []Candidate
 	considered []Considered
 }
@@ -94,8 +94,8 @@ func (g *gathering) addPeer(id p2ppeer.ID) bool {
 // sourcesEnded records that no source will name another peer.
 func (g *gathering) sourcesEnded() { g.ended = true }
 
-// ask returns the peers to ask now. The caller must report each with taken or refused, unless the
-// gathering is done first.
+// ask returns the peers to ask now. The caller must report the answer of each with accepted or refused,
+// unless the gathering is done first.
 func (g *gathering) ask() []p2ppeer.ID {
 	if g.overbooked() {
 		return nil
@@ -173,7 +173,7 @@ func (g *gathering) accepted(c Candidate, now time.Time) {
 	}
 }
 
-// refused records that id is no candidate.
+// refused records that id is not a candidate.
 func (g *gathering) refused(id p2ppeer.ID, r *Refusal) {
 	if g.settle(id) {
 		g.considered = append(g.considered, Considered{id, r.Reason, r.Err})
@@ -221,8 +221,8 @@ func (g *gathering) deadline() (time.Time, bool) {
 	return g.enoughAt.Add(max(g.grace, g.need.Wide)), true
 }
 
-// result returns the candidates, nearest first, and the reason why each other peer is none. Peers still
-// silent are among the others; peers never asked are not.
+// result returns the candidates, nearest first, and the reason why each other asked peer is not a
+// candidate. The others include silent peers.
 func (g *gathering) result() ([]Candidate, []Considered) {
 	slices.SortFunc(g.candidates, func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(a.RTT, b.RTT), cmp.Compare(a.AddrInfo.ID, b.AddrInfo.ID))

@@ -73,7 +73,7 @@ func TestGatheringStops(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		need  Need
-		free  []int // slots that peers 0, 1, ... offer; the rest of the 4 are silent
+		free  []int // slots that the first peers offer; the others of the 4 peers are silent
 		ended bool
 		at    time.Time
 		want  bool
@@ -85,10 +85,10 @@ func TestGatheringStops(t *testing.T) {
 		{"at once when all have answered", Need{Slots: 9}, []int{1, 0, 1, 1}, true, testNow, true},
 		{"not while the sources continue", Need{Slots: 9}, []int{1, 0, 1, 1}, false, after(1e6), false},
 		{"at once when overbooked and no request is open", Need{Slots: 2}, []int{5, 1, 1, 1}, false, testNow, true},
-		{"never early when all are wanted", Need{Slots: 2, All: true}, []int{9, 9}, true, after(1e6), false},
-		{"not when overbooked but wide", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, false, after(999), false},
-		{"when it was wide for long enough", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1}, false, after(1000), true},
-		{"wide or not, at once when all have answered", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, true, testNow, true},
+		{"not before all have answered if all are wanted", Need{Slots: 2, All: true}, []int{9, 9}, true, after(1e6), false},
+		{"not when overbooked while Wide lasts", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, false, after(999), false},
+		{"when Wide is over", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1}, false, after(1000), true},
+		{"at once when all have answered, even if Wide lasts", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, true, testNow, true},
 		{"counting at most n slots of a peer", Need{Slots: 3, PerPeer: 1}, []int{9, 9}, true, after(1e6), false},
 		{"one slot by default", Need{}, []int{1}, true, after(100), true},
 	} {
@@ -159,8 +159,8 @@ func TestGatheringIsBounded(t *testing.T) {
 	}
 }
 
-// TestGatheringAlwaysEnds answers in random order and checks that every peer is asked at most once, never
-// more than parallel at a time, and none is forgotten.
+// TestGatheringAlwaysEnds answers in random order and checks that every peer is asked at most once, that at
+// most parallel peers are asked at a time, and that the result contains every asked peer.
 func TestGatheringAlwaysEnds(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

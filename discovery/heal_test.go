@@ -27,7 +27,7 @@ type simulated struct {
 	lost func(from, to string) bool // by IP addresses
 }
 
-// simulate runs test with n peers, which the first introduces.
+// simulate runs test with n peers. The first one introduces the others.
 func simulate(t *testing.T, n int, test func(*testing.T, *simulated)) {
 	synctest.Test(t, func(t *testing.T) {
 		sim := &simulated{t: t, net: &simnet.Simnet{}}
@@ -97,7 +97,7 @@ func (sim *simulated) close() {
 	}
 }
 
-// lose makes packets be lost for which lost returns true; nil: none.
+// lose drops the packets for which lost returns true. If lost is nil, no packets are dropped.
 func (sim *simulated) lose(lost func(from, to string) bool) {
 	sim.mu.Lock()
 	defer sim.mu.Unlock()
@@ -124,13 +124,13 @@ func wantSeen(t *testing.T, peers []*Service) {
 	}
 }
 
-// TestAllPeersGetCoordinates waits for the coordinates of peers that no search asks.
+// TestAllPeersGetCoordinates waits until peers know each other's coordinates without a search.
 func TestAllPeersGetCoordinates(t *testing.T) {
 	simulate(t, 4, func(t *testing.T, sim *simulated) {
 		time.Sleep(20 * time.Minute)
 		for i, p := range sim.peers {
 			for _, other := range sim.peers {
-				rtt, ok := p.coordinates.estimate(other.host.ID())
+				rtt, ok := p.offers.coordinates.estimate(other.host.ID())
 				if other != p && (!ok || rtt < 20*time.Millisecond || rtt > 80*time.Millisecond) {
 					t.Errorf("peer %d estimates %v, %t; want some 40ms", i, rtt, ok)
 				}
@@ -150,7 +150,7 @@ func TestPartitionedNetworkHeals(t *testing.T) {
 		wantSeen(t, sim.peers[:3])
 		wantSeen(t, sim.peers[3:])
 		sim.lose(nil)
-		time.Sleep(15*time.Minute + time.Minute) // the longest pause of package connected, and some
+		time.Sleep(15*time.Minute + time.Minute) // more than the longest pause of package connected
 		wantSeen(t, sim.peers)
 	})
 }

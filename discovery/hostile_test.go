@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"bytes"
+	"context"
 	"testing"
 	"time"
 
@@ -44,10 +45,10 @@ func FuzzConverse(f *testing.F) {
 	f.Add(recording.Of(f, &pb.Response{Envelope: []byte("nonsense")}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := &Service{cfg: Config{Network: "test"}, coordinates: newCoordinates()}
-		o, rtt, err := s.converse(recording.New(id, b))
-		if err == nil && (o.valid() != nil || o.Peer != id || o.Network != "test" || rtt <= 0) {
-			t.Errorf("accepted the offer %+v, %v", o, rtt)
+		o := &offers{cfg: Config{Network: "test"}, coordinates: newCoordinates()}
+		offer, rtt, err := o.converse(recording.New(id, b))
+		if err == nil && (offer.valid() != nil || offer.Peer != id || offer.Network != "test" || rtt <= 0) {
+			t.Errorf("accepted the offer %+v, %v", offer, rtt)
 		}
 	})
 }
@@ -56,14 +57,14 @@ func FuzzConverse(f *testing.F) {
 func FuzzTwinRequest(f *testing.F) {
 	h := newHost(f)
 	_, stranger := fixedKey(f)
-	s := &Service{host: h, instance: newInstance(), started: time.Now()}
+	d := newDuplicates(h, nil, newBackground(context.Background()), nil)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
 	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce}))
 	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce, Instance: newInstance()}))
 	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce[1:]}))
 	f.Add([]byte{0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		err := s.answerDuplicate(t.Context(), recording.New(stranger, b))
+		err := d.answer(t.Context(), recording.New(stranger, b))
 		var req pb.TwinRequest
 		readable := pbio.NewDelimitedReader(bytes.NewReader(b), maxDuplicate).ReadMsg(&req) == nil
 		if want := readable && len(req.GetNonce()) == nonceSize; (err == nil) != want {
@@ -72,8 +73,8 @@ func FuzzTwinRequest(f *testing.F) {
 	})
 }
 
-// FuzzTwinResponse: only a process that has this peer's key and has run for longer is accepted as its
-// duplicate.
+// FuzzTwinResponse: only a process that has this peer's key and has run for longer is accepted as a
+// duplicate of this peer.
 func FuzzTwinResponse(f *testing.F) {
 	key, id := fixedKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
@@ -94,8 +95,9 @@ func FuzzTwinResponse(f *testing.F) {
 	})
 }
 
-// TestPeerWithAnInvalidOfferIsLogged repeatedly requests offers from peers that send something else. Each is
-// logged, but not every time. A peer that offers nothing, or whose clock is wrong, is not logged.
+// TestPeerWithAnInvalidOfferIsLogged repeatedly requests offers from peers that send invalid ones. Each of
+// these peers is logged, but not every time. A peer that offers nothing, or whose clock is wrong, is not
+// logged.
 func TestPeerWithAnInvalidOfferIsLogged(t *testing.T) {
 	var log logtest.Log
 	cfg := testConfig()
@@ -106,7 +108,7 @@ func TestPeerWithAnInvalidOfferIsLogged(t *testing.T) {
 		named  bool
 	}{
 		"too long":   {func(Offer, crypto.PrivKey) []byte { return []byte{0xff, 0xff, 0xff, 0x7f} }, true},
-		"half":       {func(Offer, crypto.PrivKey) []byte { return []byte{100, 1} }, true},
+		"truncated":  {func(Offer, crypto.PrivKey) []byte { return []byte{100, 1} }, true},
 		"no message": {func(Offer, crypto.PrivKey) []byte { return []byte{3, 0xff, 0xff, 0xff} }, true},
 		"no offer": {func(Offer, crypto.PrivKey) []byte {
 			return recording.Of(t, &pb.Response{Envelope: []byte("nonsense")})
@@ -115,7 +117,7 @@ func TestPeerWithAnInvalidOfferIsLogged(t *testing.T) {
 			o.SlotsFree = o.SlotsTotal + 1
 			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, &o, key)})
 		}, true},
-		"nothing": {func(Offer, crypto.PrivKey) []byte { return nil }, false},
+		"empty": {func(Offer, crypto.PrivKey) []byte { return nil }, false},
 		"old": {func(o Offer, key crypto.PrivKey) []byte {
 			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, &o, key)})
 		}, false},
@@ -128,7 +130,7 @@ func TestPeerWithAnInvalidOfferIsLogged(t *testing.T) {
 			_ = st.Close()
 		})
 		for range 10 {
-			if _, refusal := s.ask(testContext(t), addrInfo(h)); refusal == nil {
+			if _, refusal := s.offers.ask(testContext(t), addrInfo(h)); refusal == nil {
 				t.Errorf("%s: accepted as an offer", name)
 			}
 		}

@@ -28,7 +28,7 @@ const tablePoll = 10 * time.Millisecond
 
 // Introduced blocks until this peer has met a supernode or a known peer and, through it, the others; from
 // then on it needs no supernode. Without supernodes, it returns when the known peers have been tried. If
-// the current or next attempt reaches no peer, Introduced returns an *IntroductionError. Attempts
+// the current or next attempt reaches no peer, Introduced returns the cause for each supernode. Attempts
 // continue in the background, and another call waits for the next one.
 func (s *Service) Introduced(ctx context.Context) error {
 	_, before, _, _ := s.intro.state()
@@ -44,8 +44,8 @@ func (s *Service) Introduced(ctx context.Context) error {
 		case <-changed:
 		case <-ctx.Done():
 			return fmt.Errorf("wait for an introduction: %w", ctx.Err())
-		case <-s.ctx.Done():
-			return fmt.Errorf("wait for an introduction: discovery closed: %w", s.ctx.Err())
+		case <-s.work.ctx.Done():
+			return fmt.Errorf("wait for an introduction: discovery closed: %w", s.work.ctx.Err())
 		}
 	}
 }
@@ -84,13 +84,13 @@ func (s *Service) supernodeConnected() bool {
 func (s *Service) meetSupernodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.IntroduceTimeout)
 	defer cancel()
-	failures := make(chan SupernodeError, len(s.cfg.Supernodes))
+	failures := make(chan string, len(s.cfg.Supernodes))
 	met := make(chan struct{}, len(s.cfg.Supernodes))
 	var wg sync.WaitGroup
 	for _, ai := range s.cfg.Supernodes {
 		wg.Go(func() {
 			if err := s.reachSupernode(ctx, ai); err != nil {
-				failures <- SupernodeError{ai, err}
+				failures <- supernodeError(ai, err)
 				return
 			}
 			met <- struct{}{}
@@ -98,16 +98,16 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 	}
 	defer wg.Wait()
 	defer cancel() // does not wait for the remaining supernodes
-	failed := &IntroductionError{}
+	var causes []string
 	for range s.cfg.Supernodes {
 		select {
 		case <-met:
 			return nil
 		case f := <-failures:
-			failed.Failures = append(failed.Failures, f)
+			causes = append(causes, f)
 		}
 	}
-	return failed
+	return fmt.Errorf("no supernode reached: %s", strings.Join(causes, "; "))
 }
 
 // reachSupernode connects to one supernode, and checks that the DHT has its first peer.
@@ -171,7 +171,7 @@ func (s *Service) findOthers(ctx context.Context) {
 	refreshed := s.dht.RefreshRoutingTable()
 	if s.cfg.Offer != nil {
 		if err := s.advertise(ctx); err != nil {
-			s.log.Debug().Err(err).Msg("not announced yet")
+			s.cfg.Log.Debug().Err(err).Msg("not announced yet")
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
@@ -179,7 +179,7 @@ func (s *Service) findOthers(ctx context.Context) {
 	s.connectFound(ctx)
 	select {
 	case err := <-refreshed:
-		s.log.Debug().Err(err).Int("peers", s.dht.RoutingTable().Size()).Msg("routing table refreshed")
+		s.cfg.Log.Debug().Err(err).Int("peers", s.dht.RoutingTable().Size()).Msg("routing table refreshed")
 	case <-ctx.Done():
 	}
 }

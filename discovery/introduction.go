@@ -10,56 +10,25 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 )
 
-// An IntroductionError reports that no supernode could be reached. The service keeps trying.
-type IntroductionError struct {
-	Failures []SupernodeError // one for each supernode
-}
-
-// Error lists every supernode's addresses with the cause.
-func (e *IntroductionError) Error() string {
-	causes := make([]string, len(e.Failures))
-	for i, f := range e.Failures {
-		causes[i] = f.Error()
-	}
-	return "no supernode reached: " + strings.Join(causes, "; ")
-}
-
-// Unwrap returns the failures.
-func (e *IntroductionError) Unwrap() []error {
-	errs := make([]error, len(e.Failures))
-	for i := range e.Failures {
-		errs[i] = &e.Failures[i]
-	}
-	return errs
-}
-
-// A SupernodeError reports why one supernode could not introduce this peer.
-type SupernodeError struct {
-	Supernode p2ppeer.AddrInfo
-	Err       error
-}
-
-// Error returns one line with each address tried and its cause, in place of libp2p's multi-line message.
-func (e *SupernodeError) Error() string {
-	dial, ok := errors.AsType[*swarm.DialError](e.Err)
+// supernodeError returns the reason why a supernode could not introduce this peer: one line with each
+// address tried and its cause, in place of libp2p's multi-line message.
+func supernodeError(supernode p2ppeer.AddrInfo, err error) string {
+	dial, ok := errors.AsType[*swarm.DialError](err)
 	if !ok || len(dial.DialErrors) == 0 {
-		return fmt.Sprintf("%v: %v", e.Supernode, e.Err)
+		return fmt.Sprintf("%v: %v", supernode, err)
 	}
 	causes := make([]string, len(dial.DialErrors))
 	for i, d := range dial.DialErrors {
 		causes[i] = fmt.Sprintf("%s: %v", d.Address, d.Cause)
 	}
-	return fmt.Sprintf("%s at %s", e.Supernode.ID, strings.Join(causes, ", "))
+	return fmt.Sprintf("%s at %s", supernode.ID, strings.Join(causes, ", "))
 }
-
-// Unwrap returns the cause.
-func (e *SupernodeError) Unwrap() error { return e.Err }
 
 // introduction is the state of the attempts to be introduced.
 type introduction struct {
 	mu       sync.Mutex
 	done     bool          // introduced once; never reset
-	err      error         // of the last attempt
+	err      error         // result of the last attempt
 	attempts int           // number of finished attempts
 	changed  chan struct{} // closed and replaced at the end of each attempt
 }

@@ -7,17 +7,17 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Locate looks up a peer's addresses in the DHT, at the peers whose keys are nearest to it, and adds them
-// to the host's peerstore. It returns an error if no peer has an address. After a move, these peers learn
-// the new address when the peer has connected to one of them again.
+// Locate looks up a peer's addresses in the DHT, at the peers whose keys are nearest to its key, and adds
+// the addresses to the host's peerstore. It returns an error if no peer knows an address. After a move,
+// these peers learn the new address when the peer has connected to one of them again.
 func (s *Service) Locate(ctx context.Context, id p2ppeer.ID) error {
-	if !s.enter() {
+	if !s.work.enter() {
 		return fmt.Errorf("locate peer %s: %w", id, context.Canceled)
 	}
-	defer s.wg.Done()
+	defer s.work.leave()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(s.work.ctx, cancel)()
 	known := len(s.host.Peerstore().Addrs(id))
 	// FindPeer fails if the peer does not answer at its old address, even if a peer has supplied a new
 	// one.

@@ -58,7 +58,7 @@ func (l *lan) start() io.Closer {
 	}
 	service := mdns.NewMdnsService(l.s.host, mdnsName(l.s.cfg.Network), l)
 	if err := service.Start(); err != nil {
-		l.s.log.Debug().Err(err).Msg("mDNS is unavailable")
+		l.s.cfg.Log.Debug().Err(err).Msg("mDNS is unavailable")
 		service.Close()
 		return nil
 	}

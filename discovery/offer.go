@@ -21,7 +21,7 @@ import (
 // Bounds on the fields of an offer. They are far above honest values. They keep a false offer from
 // distorting sums or flooding the screen.
 const (
-	MaxSlots       = 1 << 16 // slots of one peer, and bound on its jobs
+	maxSlots       = 1 << 16 // slots of one peer, and bound on its jobs
 	maxMemoryBytes = 1 << 50
 	maxKinds       = 8
 	maxSpeed       = 1 << 24 // Mflop/s
@@ -38,19 +38,19 @@ const (
 	clockSkew     = 5 * time.Minute
 )
 
-// An Offer is what a peer signs and announces: the resources that it has for jobs now.
+// An Offer describes the resources that a peer has for jobs now. The peer signs and announces it.
 type Offer struct {
 	Peer        p2ppeer.ID // the offering peer, which must also be the signer
 	Network     string
 	SlotsTotal  int      // slots that the owner donates
 	SlotsFree   int      // donated slots that no job holds
-	MaxJobs     int      // jobs at once, 0 for no limit
+	MaxJobs     int      // number of jobs at once; 0 means no limit
 	Jobs        int      // jobs that hold slots now
-	MemoryBytes uint64   // of the machine; 0 when unknown
+	MemoryBytes uint64   // memory of the machine, or 0 if unknown
 	OS, Arch    string   // GOOS and GOARCH names: linux, amd64
 	Kinds       []string // kinds of programs accepted from all peers: native, wasm
-	Speed       int      // of one processor, measured in Mflop/s; 0 when unknown
-	Load        float64  // running processes per processor, over a minute; 0 also when unknown
+	Speed       int      // speed of one processor in Mflop/s, or 0 if unknown
+	Load        float64  // running processes per processor over a minute, or 0 if unknown
 
 	// Reachability states whether other peers can connect directly, as far as the peer knows. A private
 	// peer is reached through relays and hole punching.
@@ -59,13 +59,13 @@ type Offer struct {
 	// Position is the peer's own claim of its network coordinate, in seconds; nil if absent.
 	Position *coordinate.Coordinate
 
-	Site     string              // location, as the owner declares it; empty when not declared
-	Owner    string              // name of the owner, as the peer claims; empty when not declared
-	Machine  string              // equal for all peers of one machine in offers to the same peer; empty: unknown
-	History  reliability.History // of the peer, by its own claim, to the second
+	Site     string              // location, as the owner declares it; may be empty
+	Owner    string              // name of the owner, as the peer claims; may be empty
+	Machine  string              // equal for all peers of one machine in offers to the same peer; may be empty
+	History  reliability.History // history of the peer, as the peer claims, to the second
 	Protocol int                 // version.Protocol of the peer
 	Release  string
-	Issued   time.Time // by the peer's clock, to the millisecond
+	Issued   time.Time // time by the peer's clock, to the millisecond
 	Expires  time.Time
 }
 
@@ -109,7 +109,7 @@ func (o *Offer) MarshalRecord() ([]byte, error) {
 	})
 }
 
-// UnmarshalRecord decodes data into o without validating the fields. Open validates them, so that it can
+// UnmarshalRecord decodes data into o without validating the fields. openOffer validates them, so that it can
 // report an offer of another protocol version as such.
 func (o *Offer) UnmarshalRecord(data []byte) error {
 	var m pb.Offer
@@ -155,8 +155,8 @@ func history(upSeconds uint64, ends uint32) reliability.History {
 	}
 }
 
-// Seal signs o with its peer's key and returns the envelope's bytes.
-func Seal(o Offer, key crypto.PrivKey) ([]byte, error) {
+// sealOffer signs o with its peer's key and returns the envelope's bytes.
+func sealOffer(o Offer, key crypto.PrivKey) ([]byte, error) {
 	if err := o.valid(); err != nil {
 		return nil, fmt.Errorf("seal offer: %w", err)
 	}
@@ -171,10 +171,10 @@ func Seal(o Offer, key crypto.PrivKey) ([]byte, error) {
 	return data, nil
 }
 
-// Open decodes an envelope received from the peer from and returns its offer. The offer must be signed by
+// openOffer decodes an envelope received from the peer from and returns its offer. The offer must be signed by
 // from itself, belong to this network and protocol version, be plausible, and not be expired at now.
-// Otherwise Open returns a *Refusal with the reason.
-func Open(data []byte, from p2ppeer.ID, network string, now time.Time) (Offer, error) {
+// Otherwise openOffer returns a *Refusal with the reason.
+func openOffer(data []byte, from p2ppeer.ID, network string, now time.Time) (Offer, error) {
 	o, err := openSigned(data, from)
 	if err != nil {
 		return Offer{}, &Refusal{BadOffer, err}
@@ -215,10 +215,10 @@ func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
 
 // valid rejects implausible numbers and unprintable names.
 func (o *Offer) valid() error {
-	if o.SlotsTotal < 0 || o.SlotsTotal > MaxSlots || o.SlotsFree < 0 || o.SlotsFree > o.SlotsTotal {
+	if o.SlotsTotal < 0 || o.SlotsTotal > maxSlots || o.SlotsFree < 0 || o.SlotsFree > o.SlotsTotal {
 		return fmt.Errorf("%d free of %d slots", o.SlotsFree, o.SlotsTotal)
 	}
-	if o.MaxJobs < 0 || o.MaxJobs > MaxSlots || o.Jobs < 0 || o.Jobs > MaxSlots {
+	if o.MaxJobs < 0 || o.MaxJobs > maxSlots || o.Jobs < 0 || o.Jobs > maxSlots {
 		return fmt.Errorf("%d of %d jobs", o.Jobs, o.MaxJobs)
 	}
 	if o.MemoryBytes > maxMemoryBytes {

@@ -64,11 +64,11 @@ func sealUnchecked(t testing.TB, r record.Record, key crypto.PrivKey) []byte {
 func TestOfferRoundTrip(t *testing.T) {
 	key, id := newKey(t)
 	want := testOffer(id)
-	data, err := Seal(want, key)
+	data, err := sealOffer(want, key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Open(data, id, "test", testNow)
+	got, err := openOffer(data, id, "test", testNow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	key, id := newKey(t)
 	o := testOffer(id)
 	o.History = reliability.History{Up: math.MaxInt64, Ends: math.MaxUint32}
-	got, err := Open(sealUnchecked(t, &o, key), id, "test", testNow)
+	got, err := openOffer(sealUnchecked(t, &o, key), id, "test", testNow)
 	if want := (reliability.History{Up: reliability.MaxUp, Ends: reliability.MaxEnds}); err != nil || got.History != want {
 		t.Errorf("got %+v, %v, want %+v", got.History, err, want)
 	}
@@ -100,22 +100,22 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"an offer about another peer", func(o *Offer) { o.Peer = otherID }, id, 0, BadOffer, "another peer"},
 		{"an offer signed by another peer", func(o *Offer) { o.Peer = otherID }, otherID, 0, BadOffer, "another peer"},
-		{"an offer passed on", func(*Offer) {}, otherID, 0, BadOffer, "another peer"},
-		{"another version, however odd", func(o *Offer) { o.Protocol++; o.OS = "\x1b[2J" }, id, 0, OtherVersion, "ours is"},
+		{"an offer sent by another peer", func(*Offer) {}, otherID, 0, BadOffer, "another peer"},
+		{"an invalid offer of another version", func(o *Offer) { o.Protocol++; o.OS = "\x1b[2J" }, id, 0, OtherVersion, "ours is"},
 		{"another network", func(o *Offer) { o.Network = "elsewhere" }, id, 0, OtherNetwork, "elsewhere"},
 		{"an expired offer", func(*Offer) {}, id, offerLifetime + clockSkew + time.Second, Expired, "ago"},
 		{"an offer of the future", func(*Offer) {}, id, -clockSkew - time.Second, Expired, "future"},
 		{"more slots free than there are", func(o *Offer) { o.SlotsFree = 5 }, id, 0, BadOffer, "5 free of 4"},
-		{"absurdly many slots", func(o *Offer) { o.SlotsTotal = MaxSlots + 1 }, id, 0, BadOffer, "slots"},
+		{"absurdly many slots", func(o *Offer) { o.SlotsTotal = maxSlots + 1 }, id, 0, BadOffer, "slots"},
 		{"negative slots", func(o *Offer) { o.SlotsFree = -1 }, id, 0, BadOffer, "slots"},
-		{"absurdly many jobs", func(o *Offer) { o.Jobs = MaxSlots + 1 }, id, 0, BadOffer, "jobs"},
+		{"absurdly many jobs", func(o *Offer) { o.Jobs = maxSlots + 1 }, id, 0, BadOffer, "jobs"},
 		{"absurdly much memory", func(o *Offer) { o.MemoryBytes = 1 << 60 }, id, 0, BadOffer, "memory"},
 		{"absurd speed", func(o *Offer) { o.Speed = maxSpeed + 1 }, id, 0, BadOffer, "speed"},
 		{"absurd load", func(o *Offer) { o.Load = maxLoad + 1 }, id, 0, BadOffer, "load"},
-		{"unheard-of reachability", func(o *Offer) { o.Reachability = 3 }, id, 0, BadOffer, "reachability"},
+		{"unknown reachability", func(o *Offer) { o.Reachability = 3 }, id, 0, BadOffer, "reachability"},
 		{"an unprintable site", func(o *Offer) { o.Site = "attic\n" }, id, 0, BadOffer, "name"},
 		{"an unprintable owner", func(o *Offer) { o.Owner = "alice\x1b[2J" }, id, 0, BadOffer, "name"},
-		{"an owner of many words", func(o *Offer) { o.Owner = strings.Repeat("a", maxToken+1) }, id, 0, BadOffer, "name"},
+		{"a long owner", func(o *Offer) { o.Owner = strings.Repeat("a", maxToken+1) }, id, 0, BadOffer, "name"},
 		{"an unprintable name", func(o *Offer) { o.Release = "1\x1b[2J" }, id, 0, BadOffer, "name"},
 		{"a long name", func(o *Offer) { o.Arch = strings.Repeat("a", maxToken+1) }, id, 0, BadOffer, "name"},
 		{"many kinds", func(o *Offer) { o.Kinds = make([]string, maxKinds+1) }, id, 0, BadOffer, "kinds"},
@@ -126,7 +126,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := testOffer(id)
 			tt.change(&o)
-			_, err := Open(sealUnchecked(t, &o, key), tt.from, "test", testNow.Add(tt.at))
+			_, err := openOffer(sealUnchecked(t, &o, key), tt.from, "test", testNow.Add(tt.at))
 			r, ok := errors.AsType[*Refusal](err)
 			if !ok || r.Reason != tt.want || !strings.Contains(r.Error(), tt.detail) {
 				t.Errorf("got %v, want %v with %q", err, tt.want, tt.detail)
@@ -141,7 +141,7 @@ func TestOpenRefusesAlteredBytes(t *testing.T) {
 	for i := range data {
 		altered := bytes.Clone(data)
 		altered[i] ^= 1
-		if got, err := Open(altered, id, "test", testNow); err == nil && !reflect.DeepEqual(got, testOffer(id)) {
+		if got, err := openOffer(altered, id, "test", testNow); err == nil && !reflect.DeepEqual(got, testOffer(id)) {
 			t.Fatalf("byte %d altered and accepted as %+v", i, got)
 		}
 	}
@@ -151,7 +151,7 @@ func TestClockSkewIsTolerated(t *testing.T) {
 	key, id := newKey(t)
 	data := sealUnchecked(t, new(testOffer(id)), key)
 	for _, skew := range []time.Duration{-clockSkew, 0, clockSkew} {
-		if _, err := Open(data, id, "test", testNow.Add(skew)); err != nil {
+		if _, err := openOffer(data, id, "test", testNow.Add(skew)); err != nil {
 			t.Errorf("%v off: %v", skew, err)
 		}
 	}
@@ -180,14 +180,14 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if o, err := Open(data, id, "test", testNow); err == nil && o.valid() != nil {
+		if o, err := openOffer(data, id, "test", testNow); err == nil && o.valid() != nil {
 			t.Errorf("accepted %+v", o)
 		}
 	})
 }
 
-// FuzzUnmarshalRecord decodes payloads as Open does after verifying the signature, since any peer can
-// sign anything.
+// FuzzUnmarshalRecord decodes payloads as openOffer does after verifying the signature, since a hostile peer
+// can sign any payload.
 func FuzzUnmarshalRecord(f *testing.F) {
 	_, id := fixedKey(f)
 	o := testOffer(id)
@@ -215,7 +215,7 @@ func FuzzUnmarshalRecord(f *testing.F) {
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte{8, 0x0a, 4, 't', 'e', 's', 't', 0x10, 1})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
-	s := &Service{cfg: Config{Network: "other"}}
+	s := &offers{cfg: Config{Network: "other"}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var req pb.Request
 		if pbio.NewDelimitedReader(bytes.NewReader(data), maxRequest).ReadMsg(&req) != nil {

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	nonceSize    = 32
+	nonceSize    = 32 // bytes
 	instanceSize = 16
-	maxProof     = 1 << 10 // bytes of a sealed proof, an RSA key included
+	maxProof     = 1 << 10 // bytes of a sealed proof, including an RSA key
 )
 
 // A proof is the signed statement of one instance (process) of a peer that it is alive.

@@ -19,9 +19,9 @@ func TestReachNotes(t *testing.T) {
 	}{
 		{"set by the owner", event.EvtLocalReachabilityChanged{Reachability: network.ReachabilityPublic}, network.ReachabilityPublic},
 		{"no address is reached", event.EvtHostReachableAddrsChanged{Unreachable: addrs}, network.ReachabilityPrivate},
-		{"one address is, others are not", event.EvtHostReachableAddrsChanged{Reachable: addrs, Unreachable: addrs}, network.ReachabilityPublic},
-		{"unknown", event.EvtHostReachableAddrsChanged{Unreachable: addrs, Unknown: addrs}, network.ReachabilityPublic},
-		{"and nothing was ever", event.EvtLocalReachabilityChanged{}, network.ReachabilityUnknown},
+		{"one of two addresses is reached", event.EvtHostReachableAddrsChanged{Reachable: addrs, Unreachable: addrs}, network.ReachabilityPublic},
+		{"some addresses are unknown", event.EvtHostReachableAddrsChanged{Unreachable: addrs, Unknown: addrs}, network.ReachabilityPublic},
+		{"the setting is removed", event.EvtLocalReachabilityChanged{}, network.ReachabilityUnknown},
 	} {
 		r.note(tt.event)
 		if got := r.now(); got != tt.want {

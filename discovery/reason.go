@@ -6,7 +6,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Reason is the reason why a peer is no candidate.
+// A Reason is the reason why a peer is not a candidate.
 type Reason int
 
 // The reasons, in the order in which a message should list them.
@@ -24,36 +24,29 @@ const (
 	BadOffer                    // invalid signature, encoding or values
 )
 
+var reasonNames = [...]string{
+	Full:          "no free slots",
+	TooSmall:      "too small",
+	OtherPlatform: "other platform",
+	NotChosen:     "not chosen",
+	OtherVersion:  "other version",
+	OtherNetwork:  "other network",
+	OffersNothing: "offers nothing",
+	Silent:        "silent",
+	Unreachable:   "unreachable",
+	Expired:       "offer expired",
+	BadOffer:      "bad offer",
+}
+
 // String returns the reason as used in messages.
 func (r Reason) String() string {
-	switch r {
-	case Full:
-		return "no free slots"
-	case TooSmall:
-		return "too small"
-	case OtherPlatform:
-		return "other platform"
-	case NotChosen:
-		return "not chosen"
-	case OtherVersion:
-		return "other version"
-	case OtherNetwork:
-		return "other network"
-	case OffersNothing:
-		return "offers nothing"
-	case Silent:
-		return "silent"
-	case Unreachable:
-		return "unreachable"
-	case Expired:
-		return "offer expired"
-	case BadOffer:
-		return "bad offer"
+	if r >= 0 && int(r) < len(reasonNames) {
+		return reasonNames[r]
 	}
 	return fmt.Sprintf("reason %d", int(r))
 }
 
-// A Refusal is the error for a peer that is no candidate.
+// A Refusal is the error for a peer that is not a candidate.
 type Refusal struct {
 	Reason Reason
 	Err    error // details for a log or a verbose message; may be nil

@@ -19,7 +19,7 @@ type Rehearsal struct {
 	Ended  time.Duration // end of the lookup; not before the last hint
 	Ask    func(p2ppeer.ID) Reply
 
-	// Estimate returns the estimated distance of a peer, if known. Nil: no distances are known.
+	// Estimate returns the estimated distance of a peer, if known. It may be nil.
 	Estimate func(p2ppeer.ID) (time.Duration, bool)
 }
 
@@ -41,7 +41,7 @@ type Performance struct {
 	Candidates []Candidate // nearest first
 	Considered []Considered
 	Asked      int           // number of peers asked
-	Enough     time.Duration // time when Need was met; 0 if never
+	Enough     time.Duration // time when Need was met, or 0 if it never was
 	Took       time.Duration // time when the search returned
 }
 

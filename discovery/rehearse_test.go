@@ -32,7 +32,7 @@ func TestRehearsalTiming(t *testing.T) {
 	}
 	r.Need.Slots = 9
 	if p := r.Play(); p.Enough != 0 || p.Took != 3010*ms {
-		t.Errorf("enough after %v, ended after %v; want never, when the last is given up", p.Enough, p.Took)
+		t.Errorf("enough after %v, ended after %v; want 0, and the end of the last request", p.Enough, p.Took)
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	dht "github.com/libp2p/go-libp2p-kad-dht"
@@ -16,37 +14,23 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/discovery/routing"
-	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
-	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
 // A Service is one peer's discovery. Its methods are safe for concurrent use.
 type Service struct {
-	cfg         Config
-	host        host.Host
-	dht         *dht.IpfsDHT
-	rendezvous  *routing.RoutingDiscovery
-	book        *book
-	connected   *connected.Service
-	intro       *introduction
-	reach       *reach
-	coordinates *coordinates
-	log         zerolog.Logger
-	conduct     *misconduct.Log
-
-	instance       []byte    // random mark of this process; see duplicateProtocol
-	started        time.Time // start of this process
-	duplicateFound sync.Once // guards the one call of cfg.Duplicate
-
-	ctx    context.Context // cancelled by Close
-	cancel context.CancelFunc
-
-	mu     sync.Mutex
-	closed bool
-	wg     sync.WaitGroup // counts background goroutines and stream handlers; Add under mu
+	cfg        Config
+	host       host.Host
+	dht        *dht.IpfsDHT
+	rendezvous *routing.RoutingDiscovery
+	book       *book
+	connected  *connected.Service
+	intro      *introduction
+	offers     *offers
+	duplicates *duplicates
+	work       *background
 }
 
 // New joins cfg.Network over h, which the caller keeps owning. It starts to look for supernodes in the
@@ -67,25 +51,20 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	work := newBackground(ctx)
 	s := &Service{
-		cfg:         cfg,
-		host:        h,
-		dht:         d,
-		rendezvous:  routing.NewRoutingDiscovery(d),
-		book:        newBook(),
-		intro:       newIntroduction(),
-		reach:       reach,
-		coordinates: newCoordinates(),
-		log:         cfg.Log,
-		instance:    newInstance(),
-		started:     time.Now(),
-		conduct:     conduct,
-		ctx:         ctx,
-		cancel:      cancel,
+		cfg:        cfg,
+		host:       h,
+		dht:        d,
+		rendezvous: routing.NewRoutingDiscovery(d),
+		book:       newBook(),
+		intro:      newIntroduction(),
+		duplicates: newDuplicates(h, cfg.Duplicate, work, conduct),
+		work:       work,
 	}
-	if s.connected, err = connected.New(ctx, h, s.connections()); err != nil {
-		cancel()
+	s.offers = &offers{cfg: cfg, host: h, reach: reach, coordinates: newCoordinates(), locate: s.Locate, work: work, conduct: conduct}
+	if s.connected, err = connected.New(work.ctx, h, s.connections()); err != nil {
+		work.stop()
 		return nil, errors.Join(err, reach.events.Close(), d.Close())
 	}
 	s.start()
@@ -116,14 +95,14 @@ func (s *Service) connections() connected.Config {
 		PeersFile:   s.cfg.PeersFile,
 		MayDial:     s.cfg.MayDial,
 		Member:      s.checkMember,
-		Reached:     s.checkDuplicate,
+		Reached:     s.duplicates.check,
 		Meet:        s.findOthers,
 		Locate:      s.Locate,
 		Introduce:   s.introduce,
 		RetryMin:    s.cfg.RetryMin,
 		RetryMax:    s.cfg.RetryMax,
 		DialTimeout: s.cfg.AskTimeout,
-		Log:         s.log,
+		Log:         s.cfg.Log,
 	}
 }
 
@@ -135,63 +114,37 @@ const kadSuffix = "/kad/1.0.0"
 func kadProtocol(network string) protocol.ID { return dhtPrefix(network) + kadSuffix }
 
 func (s *Service) start() {
-	s.background(s.reach.watch)
+	s.work.run(s.offers.reach.watch)
 	if s.cfg.Offer != nil {
-		s.host.SetStreamHandler(offerProtocol, s.serveOffer)
-		s.background(s.advertiseLoop)
-		s.background(s.measureLoop)
+		s.host.SetStreamHandler(offerProtocol, s.offers.serve)
+		s.work.run(s.advertiseLoop)
+		s.work.every(measureEvery, func(ctx context.Context) { s.offers.measure(ctx, s.book) })
 	}
 	if s.cfg.DHTServer {
-		s.host.SetStreamHandler(duplicateProtocol, s.serveDuplicate)
+		s.host.SetStreamHandler(duplicateProtocol, s.duplicates.serve)
 	}
 	if s.cfg.Duplicate != nil {
-		s.background(s.duplicateLoop)
+		s.work.every(duplicateEvery, s.duplicates.askRandom)
 	}
 	s.connected.Start()
 	if s.cfg.MDNS {
-		s.background((&lan{s}).loop)
+		s.work.run((&lan{s}).loop)
 	}
-}
-
-// background runs f in a goroutine until s.ctx ends.
-func (s *Service) background(f func(context.Context)) {
-	if s.enter() {
-		go func() {
-			defer s.wg.Done()
-			f(s.ctx)
-		}()
-	}
-}
-
-// enter makes Close wait for one call of s.wg.Done. It returns false if Close has begun.
-func (s *Service) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.wg.Add(1)
-	return true
 }
 
 // Close leaves the network and returns when all goroutines of the service have ended. The host stays
 // open.
 func (s *Service) Close() error {
-	s.mu.Lock()
-	again := s.closed
-	s.closed = true
-	s.mu.Unlock()
-	if again {
+	if !s.work.stop() {
 		return nil
 	}
-	s.cancel()
 	if s.cfg.Offer != nil {
 		s.host.RemoveStreamHandler(offerProtocol)
 	}
 	s.host.RemoveStreamHandler(duplicateProtocol)
 	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close does not remove it
 	err := s.connected.Close()
-	s.wg.Wait()
+	s.work.wait()
 	if err := errors.Join(err, s.dht.Close()); err != nil {
 		return fmt.Errorf("close discovery: %w", err)
 	}
@@ -210,22 +163,4 @@ func (s *Service) KeepPartners(partners func() map[p2ppeer.ID]time.Duration, bac
 }
 
 // Reachability returns whether other peers can connect to the local peer directly, as far as is known.
-func (s *Service) Reachability() network.Reachability { return s.reach.now() }
-
-// ownOffer returns the local peer's current offer to asker.
-func (s *Service) ownOffer(asker p2ppeer.ID) Offer {
-	o := s.cfg.Offer()
-	if s.cfg.Machine != nil {
-		o.Machine = s.cfg.Machine(asker)
-	}
-	o.Peer, o.Network = s.host.ID(), s.cfg.Network
-	o.Protocol, o.Release = version.Protocol, version.Release
-	o.OS, o.Arch = runtime.GOOS, runtime.GOARCH
-	o.Reachability = s.reach.now()
-	if here := s.coordinates.here(); checkCoordinate(here) == nil {
-		o.Position = here
-	}
-	o.Issued = time.Now().Truncate(time.Millisecond)
-	o.Expires = o.Issued.Add(offerLifetime)
-	return o
-}
+func (s *Service) Reachability() network.Reachability { return s.offers.reach.now() }

@@ -1,7 +1,6 @@
 package discovery
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -26,7 +25,7 @@ func wantAll(t *testing.T, s *Service, want []*Service) {
 	found := ids(candidates)
 	for i, w := range want {
 		if !found[w.host.ID()] {
-			t.Errorf("peer %d is no candidate; considered %v", i, considered)
+			t.Errorf("peer %d is not a candidate; considered %v", i, considered)
 		}
 	}
 	if len(found) != len(want) {
@@ -124,8 +123,8 @@ func TestCandidatesReportRefusals(t *testing.T) {
 	}
 }
 
-// TestOffersNameTheMachine: each offer contains the machine's name for the asking peer; so does the local
-// peer's own offer.
+// TestOffersNameTheMachine: each offer, including the local peer's own, contains the machine's name for the
+// asking peer.
 func TestOffersNameTheMachine(t *testing.T) {
 	named := func(asker p2ppeer.ID) string { return "of-" + asker.String() }
 	cfg := testConfig()
@@ -170,7 +169,7 @@ func TestSilentPeerIsNotWaitedForWhenOthersSuffice(t *testing.T) {
 	}
 	known := s.Peers()
 	if len(known) != 1 || known[0].AddrInfo.ID != other.host.ID() || known[0].RTT <= 0 {
-		t.Errorf("got %v, want the one that answered", known)
+		t.Errorf("got %v, want the peer that answered", known)
 	}
 }
 
@@ -226,11 +225,10 @@ func TestUnreachableSupernodeIsReported(t *testing.T) {
 	gone.Close()
 	s := newService(t, newHost(t), cfg)
 	err := s.Introduced(testContext(t))
-	ie, ok := errors.AsType[*IntroductionError](err)
-	if !ok || len(ie.Failures) != 1 {
-		t.Fatalf("got %v, want an IntroductionError", err)
+	if err == nil {
+		t.Fatal("introduced without a supernode")
 	}
-	for _, want := range []string{cfg.Supernodes[0].Addrs[0].String(), "connection refused"} {
+	for _, want := range []string{"no supernode reached", cfg.Supernodes[0].Addrs[0].String(), "connection refused"} {
 		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %q, want one line with %q", err, want)
 		}
@@ -341,6 +339,6 @@ func TestCloseDoesNotWaitForHostileStreams(t *testing.T) {
 func TestConfigErrorsAreAllReported(t *testing.T) {
 	_, err := New(t.Context(), nil, Config{Network: "a/b"})
 	if err == nil || !strings.Contains(err.Error(), `"a/b"`) || !strings.Contains(err.Error(), "ask timeout") {
-		t.Errorf("got %v, want every wrong field named", err)
+		t.Errorf("got %v, want an error that names every wrong field", err)
 	}
 }

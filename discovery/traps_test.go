@@ -91,11 +91,11 @@ func TestPrivateDHT(t *testing.T) {
 		}
 	}
 	if super.dht.RoutingTable().Find(submitter.host.ID()) != "" {
-		t.Error("a submit-only peer is relied on")
+		t.Error("a submit-only peer is in the routing table")
 	}
 }
 
-// TestLANNames: the names differ between networks and from those of every other libp2p program.
+// TestLANNames: the names differ between networks, and from the default name of libp2p.
 func TestLANNames(t *testing.T) {
 	a, b := mdnsName("a"), mdnsName(strings.Repeat("b", maxToken))
 	if a == b || a == "_p2p._udp" || mdnsName("a") != a {

@@ -69,13 +69,13 @@ func TestAccusedMemberIsProbedBrieflyAndFailed(t *testing.T) {
 		t.Fatalf("sent %v, state %v; want %v, suspect", got, d.State(5), want)
 	}
 	if again := receive(t, d, Message{From: 1, Kind: Accuse, Heartbeat: d.heartbeat, About: 5, Reach: 3}); len(again.Send) != 0 {
-		t.Errorf("the same again: sent %+v", again.Send)
+		t.Errorf("the same accusation again: sent %+v", again.Send)
 	}
 	if tickOn(d, 1); d.State(5) != Suspect {
 		t.Error("failed after an eighth of a period")
 	}
 	if out := tickOn(d, 2); d.State(5) != Failed || slices.Contains(kinds(out), Accuse) {
-		t.Errorf("%v, sent %v; want failed, and no accusation but the one that was passed on", d.State(5), kinds(out))
+		t.Errorf("%v, sent %v; want failed, and no accusation of its own", d.State(5), kinds(out))
 	}
 }
 
@@ -119,19 +119,19 @@ func TestIndirectProbes(t *testing.T) {
 	}
 	out := receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat})
 	if len(out.Send) != 1 || out.Send[0].Kind != Confirm || out.Send[0].To != 1 || out.Send[0].About != 5 {
-		t.Errorf("answered: sent %+v, want a vouch for 5 to 1", out.Send)
+		t.Errorf("answered: sent %+v, want a confirmation of 5 to 1", out.Send)
 	}
 	if out := receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat}); len(out.Send) != 0 {
 		t.Errorf("answered again: sent %+v", out.Send)
 	}
 	ask.About = 0
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong}; !slices.Equal(got, want) {
-		t.Errorf("asked about itself: sent %v, want %v", got, want)
+		t.Errorf("asked about this member: sent %v, want %v", got, want)
 	}
 	d.gone(5)
 	ask.About = 5
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong, Accuse}; !slices.Equal(got, want) {
-		t.Errorf("asked about one that has failed: sent %v, want %v", got, want)
+		t.Errorf("asked about a failed member: sent %v, want %v", got, want)
 	}
 }
 
@@ -140,7 +140,7 @@ func TestV3IndirectConfirmationClearsASuspect(t *testing.T) {
 	d.Report(5)
 	vouch := Message{From: 1, Kind: Confirm, Heartbeat: d.heartbeat, About: 5}
 	if receive(t, d, vouch); d.State(5) != Suspect {
-		t.Error("cleared by a confirmation that no peer asked for")
+		t.Error("cleared by an unrequested confirmation")
 	}
 	if got := kinds(tickOn(d, 1)); !slices.Contains(got, Ask) {
 		t.Errorf("sent %v, want indirect probes", got)
@@ -166,6 +166,6 @@ func TestO4ProbeAndAccusationStateIsBounded(t *testing.T) {
 		}
 	}
 	if len(d.probeRequests) > maxProbeRequests || len(d.accusations) > 2*n || len(d.suspicions) > n {
-		t.Errorf("%d questions, %d accusations, %d inquiries", len(d.probeRequests), len(d.accusations), len(d.suspicions))
+		t.Errorf("%d probe requests, %d accusations, %d suspicions", len(d.probeRequests), len(d.accusations), len(d.suspicions))
 	}
 }

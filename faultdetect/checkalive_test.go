@@ -43,7 +43,7 @@ func TestCheckAlive(t *testing.T) {
 }
 
 // TestExcusedTimeDoesNotCount: of two processes that do not answer, one waits for a processor meanwhile.
-// It is found hung once it has had time to answer, and not before.
+// That process is found hung only after it has had time to answer.
 func TestExcusedTimeDoesNotCount(t *testing.T) {
 	const s = time.Second
 	p, q := view.Process{Rank: 0}, view.Process{Rank: 1}
@@ -54,7 +54,7 @@ func TestExcusedTimeDoesNotCount(t *testing.T) {
 	for now := s; now <= 30*s; now += s {
 		late := c.Late()
 		if want := now > 2*s && now <= 5*s; slices.Contains(late, q) != want { // later it is no longer monitored
-			t.Errorf("at %v these are late: %v", now, late)
+			t.Errorf("at %v: late %v", now, late)
 		}
 		if slices.Contains(late, p) && now <= 20*s {
 			c.Excuse(p, s)
@@ -70,6 +70,6 @@ func TestExcusedTimeDoesNotCount(t *testing.T) {
 	c.Watch(p)
 	c.Excuse(p, time.Hour)
 	if c.Tick(31 * s); len(c.Late()) != 0 {
-		t.Error("an excuse is for the past only")
+		t.Error("an excuse counts for the future")
 	}
 }

@@ -30,7 +30,7 @@ func worldOf(t testing.TB, n int, c faultdetect.Config, seed uint64) *sim.World 
 }
 
 // slowest returns how many periods after its crash the last survivor had failed the last crashed member.
-// The test fails if a survivor was failed, or a crashed member was not.
+// The test fails if a survivor was failed, or if a crashed member was not failed.
 func slowest(t testing.TB, w *sim.World) float64 {
 	t.Helper()
 	times, err := w.Times()
@@ -129,14 +129,14 @@ func TestV3NoFalseFailure(t *testing.T) {
 		name    string
 		periods int
 		prepare func(*sim.World)
-		silent  bool // no member should even be suspected
+		silent  bool // no member may be suspected
 	}{
 		{"aligned", 500, func(*sim.World) {}, true},
 		{"random phases", 500, (*sim.World).RandomPhases, true},
 		{"5 % loss", 1000, func(w *sim.World) { w.RandomPhases(); w.Loss = 0.05 }, false},
 		{"slow network", 500, func(w *sim.World) { w.RandomPhases(); w.Latency = simPeriod / 3 }, false},
-		{"one pauses", 800, pauseOne, false},
-		{"many pause", 800, pauseMany, false},
+		{"one member pauses", 800, pauseOne, false},
+		{"many members pause", 800, pauseMany, false},
 		{"late start", 500, lateStart, false},
 		{"clocks that drift", 800, drift, false},
 	}
@@ -212,8 +212,8 @@ func TestDriftingClocksStayAligned(t *testing.T) {
 	}
 }
 
-// TestV3StoppedObserverFailsNoMember stops a member for longer than tolerated. The others may fail
-// it; it must not fail them.
+// TestV3StoppedObserverFailsNoMember stops a member for longer than tolerated. The others may fail the
+// stopped member, which must not fail any of them.
 func TestV3StoppedObserverFailsNoMember(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 16} {
 		w := newWorld(t, n, 1)
@@ -221,7 +221,7 @@ func TestV3StoppedObserverFailsNoMember(t *testing.T) {
 		w.Run(61 * simPeriod)
 		for j := 1; j < n; j++ {
 			if _, failed := w.Failed[sim.Pair{Observer: 0, Member: j}]; failed {
-				t.Errorf("n=%d: member %d failed at the one that was stopped", n, j)
+				t.Errorf("n=%d: member %d failed at the stopped member", n, j)
 			}
 		}
 	}

@@ -13,8 +13,8 @@ const (
 
 	// TicksPerPeriod is how often Tick has to be called per period. The first tick of a period sends the
 	// table, and every tick probes the suspects. With a single probe, two lost messages after a
-	// suspicion would cause a false failure. At 5 % loss that is one in ten; with eight probes it is
-	// one in 10^8.
+	// suspicion would cause a false failure. At 5 % loss the probability of that is one in ten; with eight
+	// probes it is one in 10^8.
 	TicksPerPeriod = 8
 
 	// maxMembers bounds the size of a group, which another peer may choose.
@@ -38,7 +38,7 @@ type Config struct {
 	Period  time.Duration // between two heartbeats, at least 1 ms
 	Offset  uint64        // initial heartbeat
 	Hang    time.Duration // tolerated hang: additional time for a silent member
-	Mode    Mode          // what makes a member suspect
+	Mode    Mode          // determines when a member becomes suspect
 	Targets Targets       // scheme of targets; not Random in mode Fast, which has to compute the sender
 }
 
@@ -81,20 +81,20 @@ type Detector struct {
 	mode    Mode
 	targets Targets
 
-	heartbeat uint64        // own
-	now       time.Duration // of the latest event
-	ticked    time.Duration // of the latest Tick
-	periods   int           // own periods so far; the measure of silence
+	heartbeat uint64        // this member's heartbeat
+	now       time.Duration // time of the latest event
+	ticked    time.Duration // time of the latest Tick
+	periods   int           // number of this member's periods so far; the measure of silence
 	behind    bool          // the sender of a message had a heartbeat ahead by two or more
 	caughtUp  int           // value of periods when a heartbeat was last added
 
 	members       []member
 	ring          ring
-	links         map[int]*link    // links from members that have sent a table
-	due           []expected       // tables that are expected
-	suspicions    []*suspicion     // one for each suspect
-	probeRequests []probeRequest   // requests of other members to ask a member
-	accusations   []sentAccusation // accusations passed on recently
+	links         links        // measured from the tables and answers of other members
+	due           []expected   // tables that are expected
+	suspicions    []*suspicion // one for each suspect
+	probeRequests probeRequests
+	accusations   accusations
 	health        health
 }
 
@@ -127,7 +127,7 @@ func New(c Config) (*Detector, error) {
 		heartbeat: c.Offset,
 		members:   make([]member, c.Members),
 		ring:      ring{n: c.Members},
-		links:     map[int]*link{},
+		links:     links{},
 	}
 	for i := range d.members {
 		d.members[i] = member{heartbeat: c.Offset, heard: startGrace}
@@ -164,6 +164,24 @@ func (d *Detector) Tick(now time.Duration) Output {
 	return out
 }
 
+// notice checks the time since the last tick. If it exceeds two ticks, this member was starved. Suspects
+// get that time added, since their answers may be unread; after more than a period, their full time
+// starts again. A gap that is short compared with the tolerated hang is ignored.
+func (d *Detector) notice(gap time.Duration) {
+	step := d.period / TicksPerPeriod
+	if gap <= max(2*step, d.hang/16) {
+		return
+	}
+	d.health.worsen()
+	d.health.woke = d.ticked + gap
+	for _, q := range d.suspicions {
+		q.until += gap - step
+		if gap > d.period {
+			q.until = d.health.woke + q.span
+		}
+	}
+}
+
 // beginPeriod advances this member's heartbeat to the value that the clock implies. If the member lags
 // behind, it adds one more from time to time.
 func (d *Detector) beginPeriod(begun uint64) {
@@ -177,7 +195,8 @@ func (d *Detector) beginPeriod(begun uint64) {
 	d.members[d.self].heard = int32(d.periods)
 	d.health.recover()
 	d.expect()
-	d.dropExpired()
+	d.accusations.expire(d.periods)
+	d.probeRequests.expire(d.periods)
 }
 
 // table returns the gossip message of this round. ok is false if no other member is live.

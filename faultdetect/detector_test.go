@@ -118,7 +118,7 @@ func TestF1SuspectIsProbedForAPeriodThenFailed(t *testing.T) {
 	}
 	receive(t, d, Message{From: 1, To: 0, Kind: Pong, Heartbeat: offset + 13})
 	if out := ticks(d, 13, 30); d.State(1) != Failed || len(out.Send)+len(out.Verdicts) != 0 {
-		t.Errorf("after failing: %v, %+v; want Failed permanently, and no gossip to it", d.State(1), out)
+		t.Errorf("after failing: %v, %+v; want Failed permanently, and no gossip to member 1", d.State(1), out)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestV3AnySignOfLifeClearsASuspect(t *testing.T) {
 				t.Errorf("verdicts %+v, want %+v", out.Verdicts, want)
 			}
 			if out := ticks(d, 12, 13); len(out.Verdicts) != 0 {
-				t.Errorf("then %+v", out.Verdicts)
+				t.Errorf("after the sign of life: %+v", out.Verdicts)
 			}
 		})
 	}
@@ -165,7 +165,7 @@ func TestReportProbesAtOnce(t *testing.T) {
 	}
 	receive(t, d, Message{From: 3, To: 0, Kind: Table, Heartbeat: offset + 12, Table: make([]uint64, 4)})
 	if d.State(3) != Suspect {
-		t.Error("cleared by a message that may have been under way")
+		t.Error("cleared by a message that may have been sent before the report")
 	}
 	// News that may be older than the report does not clear a suspect; newer news does.
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 12, Table: []uint64{0, 0, 0, offset + 12}})
@@ -188,8 +188,8 @@ func TestReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	ticks(d, 0, 9)
 	d.Tick(9*simPeriod + simPeriod/3)
 	d.Report(7)
-	d.Report(0)  // itself
-	d.Report(64) // no member
+	d.Report(0)  // this member
+	d.Report(64) // outside the group
 	d.Report(-1)
 	ticks(d, 10, 12)
 	if d.State(7) != Failed {
@@ -220,15 +220,15 @@ func TestO4WrongMessagesChangeNothing(t *testing.T) {
 		"no kind":            {From: 1, To: 0},
 		"unknown kind":       {From: 1, To: 0, Kind: Accuse + 1},
 		"about no member":    {From: 1, To: 0, Kind: Ask, About: 4},
-		"about less":         {From: 1, To: 0, Kind: Confirm, About: -1},
+		"about -1":           {From: 1, To: 0, Kind: Confirm, About: -1},
 		"about its sender":   {From: 1, To: 0, Kind: Accuse, About: 1},
-		"ping about one":     {From: 1, To: 0, Kind: Ping, About: 2},
-		"no tree":            {From: 1, To: 0, Kind: Accuse, About: 2, Tree: 2},
+		"ping about":         {From: 1, To: 0, Kind: Ping, About: 2},
+		"unknown tree":       {From: 1, To: 0, Kind: Accuse, About: 2, Tree: 2},
 		"endless reach":      {From: 1, To: 0, Kind: Accuse, About: 2, Reach: 4},
 		"reach of an ask":    {From: 1, To: 0, Kind: Ask, About: 2, Reach: 1},
 		"from itself":        {From: 0, To: 0, Kind: Ping},
 		"from outside":       {From: 4, To: 0, Kind: Ping},
-		"negative":           {From: -1, To: 0, Kind: Ping},
+		"negative sender":    {From: -1, To: 0, Kind: Ping},
 		"for another member": {From: 1, To: 2, Kind: Ping},
 	}
 	for name, m := range tests {
@@ -247,7 +247,7 @@ func TestMergeTakesTheBoundedMaximum(t *testing.T) {
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 5, Table: []uint64{0, 0, 0, 0}})
 	m, ok := d.table()
 	if want := []uint64{offset + 5, offset + 5, offset, far}; !ok || !slices.Equal(m.Table, want) {
-		t.Errorf("table %v, want %v: itself, member 1, refused as too far ahead, just within reason", m.Table, want)
+		t.Errorf("table %v, want %v: this member, member 1, a heartbeat too far ahead, the greatest plausible one", m.Table, want)
 	}
 }
 

@@ -34,11 +34,11 @@
 // A member becomes suspect for one of these reasons:
 //
 //   - Fast (the default mode): a table is late. In a round of DBRR every member knows which member sends
-//     it the next table, and from the heartbeats so far, when. If the table is missing, its sender
-//     becomes suspect at once. The allowance is learned for each link: four mean deviations of the
-//     arrival times, as in TCP's retransmission timer. It is at least a quarter of a period, for the
-//     processors of busy machines, and at most one period. Every member is expected by some member in
-//     every round, so the detection time does not depend on n.
+//     it the next table, and estimates from earlier heartbeats when that table arrives. If the table is
+//     missing, its sender becomes suspect at once. The allowance is learned for each link: four mean
+//     deviations of the arrival times, as in TCP's retransmission timer. The allowance is at least a
+//     quarter of a period, for the processors of busy machines, and at most one period. In every round,
+//     some member expects a table of each member, so the detection time does not depend on n.
 //   - No news of a member for 2⌈log₂ n⌉ periods. In mode Gossip this takes the place of late tables; in
 //     mode Fast it is the fallback.
 //   - Report: the caller has a reason, such as a closed connection.
@@ -54,7 +54,7 @@
 // was due; by gossip alone it is added. With eight direct questions and four indirect ones, 5 % of lost
 // messages never fail a member (V3).
 //
-// A member that fails a suspect after a late table or a Report sends an accusation to all others. It uses
+// A member that fails a suspect after a late table or a Report sends an accusation to all others, along
 // the two binary trees along which DBRR sends tables: to +1, +2, +4, … and to -1, -2, -4, …. Each
 // receiver covers the members between it and the next. A receiver first passes the accusation on, and
 // then asks the accused member itself for a quarter of a period. So no member can fail another by a mere
@@ -74,9 +74,9 @@
 // offset into the start message, and every member starts its Detector from that offset on receiving the
 // message. A peer whose clock runs slow, or whose start message was late, catches up by one heartbeat in
 // sixteen periods. Until then it is occasionally suspected and asked, but not failed. A member without
-// any sign of life yet has 20 additional periods to start, and its tables are not expected before. While
-// a job starts, its peers also send messages on their control streams, so the submitter reports a silent
-// one (Silent).
+// any sign of life yet has 20 additional periods to start, and no table of it is expected before its
+// first sign of life. While a job starts, its peers also send messages on their control streams, so the
+// submitter reports a silent peer (Silent).
 //
 // # An observer with problems of its own
 //
@@ -90,7 +90,7 @@
 // # Not promised
 //
 // A peer that is stopped for longer than the tolerated hang plus one period may be failed, and after two
-// more periods will be. It cannot be distinguished from a crashed peer. In a group of two, there is no
+// more periods is failed. Such a peer cannot be distinguished from a crashed one. A group of two has no
 // third member to ask when the two do not hear each other. Members trust each other's news. So a lying
 // member can keep a crashed one live for as long as it lies; it cannot fail a live one, which answers for
 // itself. Gossip is therefore a hint. The job's control streams, which also report at once a process that

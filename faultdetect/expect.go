@@ -2,12 +2,36 @@ package faultdetect
 
 import "time"
 
-// A link is what a member has measured on the way from a member that sends it tables.
+// A link holds the measurements of the messages from another member.
 type link struct {
 	deviation time.Duration // mean deviation of the arrival times of tables from the expected ones
-	rtt       time.Duration // slowest recent answer; 0: unknown
-	pinged    time.Duration // when the question that measures it was sent; 0: none
+	rtt       time.Duration // slowest recent round trip, or 0 before the first answer
+	pinged    time.Duration // time of the Ping whose answer is measured, or 0 between measurements
 	tables    int           // number of tables so far
+}
+
+// answered uses a Pong as a sample of the round trip. Slow samples decay slowly, because the value serves
+// as a timeout. A sample above one period is discarded: a question or an answer was lost, and the Pong
+// answers another question.
+func (l *link) answered(now, period time.Duration) {
+	if l.pinged == 0 {
+		return
+	}
+	if sample := now - l.pinged; sample <= period {
+		l.rtt = max(sample, (7*l.rtt+sample)/8)
+	}
+	l.pinged = 0
+}
+
+// links holds the link from each member that has sent a table.
+type links map[int]*link
+
+// rtt returns the round trip of a member, or 0 if it is unknown.
+func (ls links) rtt(member int) time.Duration {
+	if l := ls[member]; l != nil {
+		return l.rtt
+	}
+	return 0
 }
 
 // expected is a table that should arrive. In each round, a member can compute its sender.
@@ -85,20 +109,13 @@ func (d *Detector) probeTime(e expected) time.Duration {
 		hang += 4 * l.deviation // usual delay of its tables
 	}
 	doubt := d.health.scale(d.period) - d.period
-	return max(d.period, hang) + doubt + 2*d.rtt(e.from)
+	return max(d.period, hang) + doubt + 2*d.links.rtt(e.from)
 }
 
-// dueAt returns when a table should arrive, by its sender's heartbeats so far. After this member woke
-// from a stall, it is no earlier than that.
+// dueAt returns when a table should arrive, according to its sender's heartbeats so far. A table that was
+// due during a stall of this member counts as due at the end of the stall.
 func (d *Detector) dueAt(e expected) time.Duration {
 	return max(d.members[e.from].phase+time.Duration(e.round-d.offset)*d.period, d.health.woke)
-}
-
-func (d *Detector) rtt(i int) time.Duration {
-	if l := d.links[i]; l != nil {
-		return l.rtt
-	}
-	return 0
 }
 
 // began returns when the sender of a heartbeat that arrives now had the Offset, in this member's time.
@@ -107,8 +124,8 @@ func (d *Detector) began(heartbeat uint64) time.Duration {
 	return d.now - time.Duration(int64(heartbeat-d.offset))*d.period
 }
 
-// learnPhase updates the phase of member i from news. News cannot arrive before the event that they
-// report, so the earliest news is the most accurate. The phase may move slowly to later times, for clocks
+// learnPhase updates the phase of member i from news. News cannot arrive before the event that it
+// reports, so the earliest news is the most accurate. The phase may move slowly to later times, for clocks
 // that drift. If i itself sends tables to this member, their mean is more accurate, and measure sets the
 // phase.
 func (d *Detector) learnPhase(i int, heartbeat uint64) {
@@ -147,18 +164,4 @@ func (d *Detector) measure(out *Output, i int, heartbeat uint64) {
 		out.Send = append(out.Send, d.message(i, Ping))
 	}
 	l.tables++
-}
-
-// answered uses a Pong of member i as a sample of its round trip. Slow samples decay slowly, because the
-// value serves as a timeout. A sample above one period is discarded: a question or an answer was lost,
-// and the Pong belongs to another.
-func (d *Detector) answered(i int) {
-	l := d.links[i]
-	if l == nil || l.pinged == 0 {
-		return
-	}
-	if sample := d.now - l.pinged; sample <= d.period {
-		l.rtt = max(sample, (7*l.rtt+sample)/8)
-	}
-	l.pinged = 0
 }

@@ -72,8 +72,8 @@ func TestF1HangBeginsAtTheMissingTable(t *testing.T) {
 	}
 }
 
-// TestF2KilledMemberIsDetectedAtOnce: its host resets connections. One period is less than the second that
-// F2 allows.
+// TestF2KilledMemberIsDetectedAtOnce: the host of the killed member resets connections. One period is less
+// than the second that F2 allows.
 func TestF2KilledMemberIsDetectedAtOnce(t *testing.T) {
 	for _, n := range fastSizes {
 		got := afterCrash(t, n, faultdetect.Config{Period: simPeriod}, (*sim.World).Kill)
@@ -97,7 +97,7 @@ func TestF1FastDetectsASecondCrash(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Times of the first crash are relative to it, so the greatest is that of the second.
+			// Times count from the first crash, so the greatest one is that of the second crash.
 			if last := float64(slices.Max(times)) / float64(simPeriod); last > 5 {
 				t.Errorf("%v: second failed after %.2f periods, want at most 5", w, last)
 			}
@@ -118,13 +118,13 @@ func TestV3FastHasNoFalseFailures(t *testing.T) {
 		name    string
 		periods int
 		prepare func(*sim.World)
-		silent  bool // no member should even be suspected
+		silent  bool // no member may be suspected
 	}{
 		{"aligned", 200, func(*sim.World) {}, true},
 		{"random phases", 300, (*sim.World).RandomPhases, true},
 		{"5 % loss", 600, func(w *sim.World) { w.RandomPhases(); w.Loss = 0.05 }, false},
 		{"slow network", 300, func(w *sim.World) { w.RandomPhases(); w.Latency = simPeriod / 3 }, false},
-		{"one hangs", 300, func(w *sim.World) { w.RandomPhases(); hangs(w, hang, 1) }, false},
+		{"one member hangs", 300, func(w *sim.World) { w.RandomPhases(); hangs(w, hang, 1) }, false},
 		{"half of them hang", 300, func(w *sim.World) { w.RandomPhases(); hangs(w, hang, len(w.Detectors)/2) }, false},
 		{"all hang at once", 300, func(w *sim.World) { w.RandomPhases(); hangs(w, 20*simPeriod, len(w.Detectors)) }, false},
 		{"late start", 300, lateStart, false},
@@ -156,8 +156,8 @@ func hangs(w *sim.World, most time.Duration, members int) {
 	}
 }
 
-// oneWayCuts drops everything from each member to the next one. Between two members that would be a
-// silent host.
+// oneWayCuts drops all messages from each member to the next one. In a group of two, that member would
+// be silent.
 func oneWayCuts(w *sim.World) {
 	n := len(w.Detectors)
 	w.Cut = func(from, to int) bool { return n > 2 && from%2 == 0 && to == (from+1)%n }
@@ -228,7 +228,7 @@ func TestRandomFaults(t *testing.T) {
 }
 
 // TestF1SilentMemberThatNeverStartedIsFailed: the caller reports how long the member has been silent.
-// That counts as the tolerated hang, so neither the hang nor the start grace is waited for again.
+// This time counts as part of the tolerated hang, and the start grace does not apply.
 func TestF1SilentMemberThatNeverStartedIsFailed(t *testing.T) {
 	const hang = 8 * simPeriod
 	for _, n := range fastSizes {

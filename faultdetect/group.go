@@ -96,7 +96,7 @@ func (g *Group) Gone(p p2ppeer.ID) { g.report(report{member: g.index(p), gone: t
 type report struct {
 	member int
 	gone   bool
-	silent time.Duration // 0: unknown
+	silent time.Duration // duration of the silence, or 0 if unknown
 }
 
 func (g *Group) report(r report) {
@@ -225,8 +225,7 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 		return context.Canceled
 	}
 	defer g.wg.Done()
-	stop := context.AfterFunc(g.ctx, func() { _ = stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(g.ctx, func() { _ = stream.Reset() })()
 	reader := pbio.NewDelimitedReader(r, maxBeat(len(g.peers)))
 	decoder := decoder{from: from, to: g.self, n: len(g.peers)}
 	for since, beats := time.Now(), 1; ; beats++ {

@@ -47,7 +47,7 @@ func FuzzStream(f *testing.F) {
 			t.Error("the stream has no end")
 		}
 		if len(g.inbox) > maxBeats(4) {
-			t.Errorf("%d messages at once", len(g.inbox))
+			t.Errorf("%d messages were accepted within a period", len(g.inbox))
 		}
 		d := newDetector(t, 4, 2)
 		for range len(g.inbox) {

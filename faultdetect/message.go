@@ -1,9 +1,6 @@
 package faultdetect
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Kind is the purpose of a message.
 type Kind byte
@@ -24,7 +21,7 @@ type Message struct {
 	Kind      Kind
 	Heartbeat uint64   // heartbeat of the sender
 	Table     []uint64 // the sender's table, including itself; for kind Table only
-	About     int      // for Ask, Vouch and Accuse: another member
+	About     int      // for Ask, Confirm and Accuse: another member
 	Tree      Tree     // for Accuse: the tree along which it spreads
 	Reach     int      // for Accuse: number of members after the receiver, in the tree's order, that it must cover
 }
@@ -49,29 +46,21 @@ const (
 	Failed
 )
 
+var stateNames = [...]string{Live: "live", Suspect: "suspect", Failed: "failed"}
+
 // String returns the state as in the literature.
-func (s State) String() string {
-	switch s {
-	case Live:
-		return "live"
-	case Suspect:
-		return "suspect"
-	case Failed:
-		return "failed"
-	}
-	return fmt.Sprintf("state %d", byte(s))
-}
+func (s State) String() string { return name(stateNames[:], "state", byte(s)) }
 
 // A Verdict reports that a member has entered a new state.
 type Verdict struct {
 	Member  int
 	State   State
 	Silence int // periods since the last sign of life, not counting those in which this member did not run
-	// RoundTrip is the recent round-trip time of its answers; 0: unknown.
+	// RoundTrip is the recent round-trip time of the member's answers, or 0 if unknown.
 	RoundTrip time.Duration
 }
 
-// Output is what the caller has to do after an event.
+// Output holds the actions that the caller carries out after an event.
 type Output struct {
 	Send     []Message
 	Verdicts []Verdict

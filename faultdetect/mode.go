@@ -9,7 +9,7 @@ import (
 // unplugged for a second, TCP is silent for up to one and a half seconds, whatever the period.
 const DefaultGroupHang = 2 * time.Second
 
-// Mode determines what makes a member suspect.
+// Mode determines when a member becomes suspect.
 type Mode byte
 
 // The modes. All members of a group must use the same mode.
@@ -21,11 +21,14 @@ const (
 var modes = [...]string{Fast: "fast", Gossip: "gossip"}
 
 // String returns the mode's name in the configuration.
-func (m Mode) String() string {
-	if int(m) < len(modes) {
-		return modes[m]
+func (m Mode) String() string { return name(modes[:], "mode", byte(m)) }
+
+// name returns names[i], or kind and i if there is no such name.
+func name(names []string, kind string, i byte) string {
+	if int(i) < len(names) {
+		return names[i]
 	}
-	return fmt.Sprintf("mode %d", byte(m))
+	return fmt.Sprintf("%s %d", kind, i)
 }
 
 // ParseMode parses a mode's name.

@@ -27,7 +27,9 @@ func (d *Detector) Receive(now time.Duration, m Message) (Output, error) {
 	case Ping:
 		out.Send = append(out.Send, d.message(m.From, Pong))
 	case Pong:
-		d.answered(m.From)
+		if l := d.links[m.From]; l != nil {
+			l.answered(d.now, d.period)
+		}
 	case Ask:
 		d.handleProbeRequest(&out, m)
 	case Confirm:
@@ -102,6 +104,62 @@ func (d *Detector) learn(out *Output, i int, heartbeat uint64) {
 	m.sawAlive(d.periods - age)
 	if q := d.suspicionOf(i); q != nil && heartbeat >= q.refute {
 		d.enter(out, i, Live)
+	}
+}
+
+// handleAccusation passes an accusation on and asks the accused member for a short time. So a member that
+// lies or is itself disconnected cannot make others fail a member that answers.
+func (d *Detector) handleAccusation(out *Output, m Message) {
+	if m.About == d.self || !d.pass(out, m.About, m.Tree, m.Reach) {
+		return
+	}
+	if q := d.suspicionOf(m.About); q != nil {
+		q.until = min(q.until, d.now+d.shortProbeTime(m.About))
+		q.witness = true
+		return
+	}
+	if d.members[m.About].state != Live {
+		return
+	}
+	d.suspect(out, suspicion{
+		member: m.About, why: accused, refute: d.firstImpossible(), direct: d.periods + 1,
+		span: d.shortProbeTime(m.About), witness: true,
+	})
+	d.probe(out, d.suspicionOf(m.About))
+}
+
+// handleProbeRequest asks a member on behalf of another. The requesting member gets an answer at once, as
+// a sign of life.
+func (d *Detector) handleProbeRequest(out *Output, m Message) {
+	out.Send = append(out.Send, d.message(m.From, Pong))
+	if m.About == d.self {
+		return
+	}
+	if d.members[m.About].state == Failed {
+		known := d.message(m.From, Accuse)
+		known.About = m.About
+		out.Send = append(out.Send, known)
+		return
+	}
+	if d.probeRequests.add(probeRequest{about: m.About, asker: m.From, until: d.periods + repeatAfter}) {
+		out.Send = append(out.Send, d.message(m.About, Ping))
+	}
+}
+
+// confirmLive tells the members that asked about a member that it has just been heard.
+func (d *Detector) confirmLive(out *Output, about int) {
+	for _, asker := range d.probeRequests.take(about) {
+		m := d.message(asker, Confirm)
+		m.About = about
+		out.Send = append(out.Send, m)
+	}
+}
+
+// handleConfirmation accepts another member's statement that a suspect is live.
+func (d *Detector) handleConfirmation(out *Output, m Message) {
+	if q := d.suspicionOf(m.About); q != nil && q.asked > 1 {
+		d.members[m.About].sawAlive(d.periods)
+		d.enter(out, m.About, Live)
 	}
 }
 

@@ -1,9 +1,6 @@
 package faultdetect
 
-import (
-	"fmt"
-	"math/bits"
-)
+import "math/bits"
 
 // Targets is a scheme that determines to which member a table is sent in a round. A round is identified
 // by the sender's heartbeat; with aligned counters, all members are in the same round.
@@ -17,20 +14,10 @@ const (
 	Random                    // any member: the original gossip (van Renesse 1998)
 )
 
+var targetNames = [...]string{DBRR: "DBRR", BRR: "BRR", RoundRobin: "round robin", Random: "random"}
+
 // String returns the name of the scheme in the literature.
-func (t Targets) String() string {
-	switch t {
-	case DBRR:
-		return "DBRR"
-	case BRR:
-		return "BRR"
-	case RoundRobin:
-		return "round robin"
-	case Random:
-		return "random"
-	}
-	return fmt.Sprintf("targets %d", byte(t))
-}
+func (t Targets) String() string { return name(targetNames[:], "targets", byte(t)) }
 
 // Rounds returns the number of silent periods that make a member suspect in a group of n. After so many
 // rounds the scheme has brought news of every member to every other, and all schemes but Random repeat.
@@ -51,8 +38,8 @@ func (t Targets) Rounds(n int) int {
 	}
 }
 
-// distance returns the distance between sender and target in a round; 0 if n < 2. It is the same for all
-// members, except for Random.
+// distance returns the distance between sender and target in a round, and 0 if n < 2. The distance is the
+// same for all members, except with Random.
 func (t Targets) distance(n, member int, heartbeat uint64) int {
 	l := uint64(HalfRounds(n))
 	if l == 0 {
@@ -93,14 +80,10 @@ func HalfRounds(n int) int {
 // Rounds returns 2⌈log₂ n⌉, the number of rounds after which double binary round robin repeats.
 func Rounds(n int) int { return DBRR.Rounds(n) }
 
-// distance returns the distance between sender and target in double binary round robin, in the round that
-// the sender's heartbeat identifies. It is 0 if n < 2.
-func distance(n int, heartbeat uint64) int { return DBRR.distance(n, 0, heartbeat) }
-
 // Target returns the member to which self sends its table by double binary round robin, if no member has
 // failed. It returns self if n < 2.
 func Target(n, self int, heartbeat uint64) int {
-	return modulo(self+distance(n, heartbeat), n)
+	return modulo(self+DBRR.distance(n, 0, heartbeat), n)
 }
 
 func modulo(a, n int) int { return (a%n + n) % n }

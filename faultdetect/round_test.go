@@ -9,7 +9,7 @@ func TestTargetsAreThoseOfDoubleBinaryRoundRobin(t *testing.T) {
 	tests := []struct {
 		name    string
 		n, self int
-		want    []int // from heartbeat 0 on, one more than a full cycle
+		want    []int // targets from heartbeat 0 on, one more than a full cycle
 	}{
 		{"alone", 1, 0, []int{0, 0}},
 		{"two", 2, 1, []int{0, 0, 0}},
@@ -158,7 +158,7 @@ func oldestNews(targets Targets, n int, crashed uint32) (oldest int) {
 			}
 		}
 		if round < targets.Rounds(n) {
-			continue // still filling
+			continue // news has not reached all members yet
 		}
 		for i := range n {
 			for j := range n {

@@ -64,7 +64,7 @@ type GroupConfig struct {
 	Job     string        // at most 256 bytes
 	Members []p2ppeer.ID  // their order determines each member's index; the host must know their addresses
 	Self    int           // index of this peer
-	Period  time.Duration // 0: DefaultPeriod
+	Period  time.Duration // zero means DefaultPeriod
 	Offset  uint64        // initial heartbeat
 	Hang    time.Duration // tolerated hang: additional time for a silent member
 	Mode    Mode
@@ -80,10 +80,7 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	if c.Period == 0 {
 		c.Period = DefaultPeriod
 	}
-	if err := s.validate(c); err != nil {
-		return nil, fmt.Errorf("join the failure detection of job %q: %w", c.Job, err)
-	}
-	d, err := New(Config{Members: len(c.Members), Self: c.Self, Period: c.Period, Offset: c.Offset, Hang: c.Hang, Mode: c.Mode})
+	d, err := s.detector(c)
 	if err != nil {
 		return nil, fmt.Errorf("join the failure detection of job %q: %w", c.Job, err)
 	}
@@ -100,20 +97,19 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	return g, nil
 }
 
-func (s *Service) validate(c GroupConfig) error {
+// detector validates c and returns this peer's detector.
+func (s *Service) detector(c GroupConfig) (*Detector, error) {
 	switch {
 	case c.Job == "" || len(c.Job) > maxHello/2:
-		return fmt.Errorf("job name of %d bytes: want 1 to %d", len(c.Job), maxHello/2)
+		return nil, fmt.Errorf("job name of %d bytes: want 1 to %d", len(c.Job), maxHello/2)
 	case c.Self < 0 || c.Self >= len(c.Members) || c.Members[c.Self] != s.host.ID():
-		return fmt.Errorf("this peer is not member %d", c.Self)
+		return nil, fmt.Errorf("this peer is not member %d", c.Self)
 	case c.Verdict == nil:
-		return errors.New("Verdict is nil")
+		return nil, errors.New("Verdict is nil")
+	case len(slices.Compact(slices.Sorted(slices.Values(c.Members)))) != len(c.Members):
+		return nil, errors.New("a peer is a member twice")
 	}
-	sorted := slices.Sorted(slices.Values(c.Members))
-	if len(slices.Compact(sorted)) != len(c.Members) {
-		return errors.New("a peer is a member twice")
-	}
-	return nil
+	return New(Config{Members: len(c.Members), Self: c.Self, Period: c.Period, Offset: c.Offset, Hang: c.Hang, Mode: c.Mode})
 }
 
 // disconnected reports a peer whose last connection has ended to all groups. So a process that is killed
@@ -138,8 +134,7 @@ func (s *Service) accept(stream network.Stream) {
 	s.wg.Add(1)
 	s.mu.Unlock()
 	defer s.wg.Done()
-	stop := context.AfterFunc(s.ctx, func() { _ = stream.Reset() })
-	defer stop()
+	defer context.AfterFunc(s.ctx, func() { _ = stream.Reset() })()
 	defer func() { _ = stream.Reset() }() // the stream carries data in one direction only
 
 	// The readers of the Hello and of the Beats share this buffer: bufio does not wrap a reader that has

@@ -176,7 +176,7 @@ func TestV3MemberReportedGoneThatAnswersIsFailedByTheReporterOnly(t *testing.T) 
 func TestV3ReportedMemberThatAnswersIsLive(t *testing.T) {
 	inGroup(t, 4, func(t *testing.T, g *testGroup) {
 		g.groups[0].Report(g.hosts[3].ID())
-		g.groups[0].Report(g.hosts[0].ID()) // itself: nothing to ask
+		g.groups[0].Report(g.hosts[0].ID()) // a report about this peer has no effect
 		time.Sleep(20 * DefaultPeriod)
 		g.wantFailed()
 		states := []State{}
@@ -201,14 +201,14 @@ func TestF1ReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	})
 }
 
-// TestO4StrangersAndInvalidMessagesAreRefused sends what no correct member sends: the stream is reset,
+// TestO4StrangersAndInvalidMessagesAreRefused sends data that no correct member sends: the stream is reset,
 // without effect on others.
 func TestO4StrangersAndInvalidMessagesAreRefused(t *testing.T) {
 	inGroup(t, 3, func(t *testing.T, g *testGroup) {
 		tests := map[string][]byte{
 			"not a hello":    {0xff, 0xff, 0xff, 0xff, 0x0f},
 			"long hello":     append([]byte{0xff, 0x7f}, make([]byte, 100)...),
-			"no such job":    frame(t, &pb.Hello{Job: "another"}),
+			"unknown job":    frame(t, &pb.Hello{Job: "another"}),
 			"too long beat":  append(frame(t, &pb.Hello{Job: "a job"}), 0xff, 0xff, 0x03),
 			"wrong table":    append(frame(t, &pb.Hello{Job: "a job"}), frame(t, &pb.Beat{Kind: pb.Beat_TABLE, Lag: make([]int64, 9)})...),
 			"flood of pings": append(frame(t, &pb.Hello{Job: "a job"}), flood(t)...),
@@ -285,9 +285,9 @@ func TestJoinRefusesWrongGroups(t *testing.T) {
 		for name, spoil := range map[string]func(*GroupConfig){
 			"no job":          func(c *GroupConfig) { c.Job = "" },
 			"long job":        func(c *GroupConfig) { c.Job = string(make([]byte, maxHello)) },
-			"joined already":  func(c *GroupConfig) { c.Job = "a job" },
+			"already joined":  func(c *GroupConfig) { c.Job = "a job" },
 			"another member":  func(c *GroupConfig) { c.Self = 1 },
-			"outside":         func(c *GroupConfig) { c.Self = 3 },
+			"self outside":    func(c *GroupConfig) { c.Self = 3 },
 			"a member twice":  func(c *GroupConfig) { c.Members = []p2ppeer.ID{ids[0], ids[1], ids[1]} },
 			"no verdict":      func(c *GroupConfig) { c.Verdict = nil },
 			"negative period": func(c *GroupConfig) { c.Period = -1 },
@@ -303,7 +303,7 @@ func TestJoinRefusesWrongGroups(t *testing.T) {
 		}
 		_, err := g.services[0].Join(GroupConfig{Job: "another", Members: ids, Verdict: func(Verdict) {}})
 		if !errors.Is(err, errClosed) {
-			t.Errorf("after Close: %v, want ErrClosed", err)
+			t.Errorf("after Close: %v, want errClosed", err)
 		}
 	})
 }

@@ -19,16 +19,16 @@ const (
 type suspicion struct {
 	member  int
 	why     why
-	refute  uint64        // least heartbeat that proves it live
-	direct  int           // value of periods from which on any of its own messages proves it live
+	refute  uint64        // least heartbeat that proves the member live
+	direct  int           // value of periods from which on any message of the member proves it live
 	span    time.Duration // duration of the suspicion
-	until   time.Duration // when it is failed
+	until   time.Duration // time at which the member is failed
 	asked   int           // number of questions so far
-	turn    int           // selects the members that ask it indirectly
+	turn    int           // selects the members that probe indirectly
 	witness bool          // another member was heard meanwhile, so the fault is not this member's own
 }
 
-// suspectSilent makes members suspect of which there was no news for too long.
+// suspectSilent makes members suspect if there was no news of them for too long.
 func (d *Detector) suspectSilent(out *Output) {
 	limit := d.suspectAfter()
 	for i := range d.members {
@@ -52,7 +52,7 @@ func (d *Detector) suspect(out *Output, q suspicion) {
 
 func (d *Detector) enter(out *Output, i int, s State) {
 	d.members[i].state = s
-	out.Verdicts = append(out.Verdicts, Verdict{Member: i, State: s, Silence: d.silence(i), RoundTrip: d.rtt(i)})
+	out.Verdicts = append(out.Verdicts, Verdict{Member: i, State: s, Silence: d.silence(i), RoundTrip: d.links.rtt(i)})
 	if s != Suspect {
 		d.suspicions = slices.DeleteFunc(d.suspicions, func(q *suspicion) bool { return q.member == i })
 	}
@@ -136,9 +136,9 @@ func (d *Detector) conclude(out *Output, q *suspicion) {
 }
 
 // Report records a reason to believe that a member is silent, such as a closed connection. The member is
-// asked at once. It is failed unless it answers soon, or news of it arrives that is newer than the
-// report. In mode Gossip it has slightly more than a period for this; in mode Fast a short time plus the
-// tolerated hang.
+// asked at once, and failed unless it answers in time, or news of it that is newer than the report
+// arrives in time. In mode Gossip the time is slightly more than a period; in mode Fast it is a short time
+// plus the tolerated hang.
 func (d *Detector) Report(member int) Output {
 	span := d.period + d.period/TicksPerPeriod
 	if d.mode == Fast {
@@ -148,9 +148,9 @@ func (d *Detector) Report(member int) Output {
 }
 
 // Silent is like Report for a member that is known to have been silent for some time, which counts as
-// part of the tolerated hang. The member is asked for at least one period.
+// part of the tolerated hang. The member is probed for at least one period.
 func (d *Detector) Silent(member int, since time.Duration) Output {
-	span := max(d.health.scale(d.period)+2*d.rtt(member), d.hang-since)
+	span := max(d.health.scale(d.period)+2*d.links.rtt(member), d.hang-since)
 	if member >= 0 && member < d.n && member != d.self {
 		if q := d.suspicionOf(member); q != nil { // its hang already began earlier
 			q.until = min(q.until, d.now+span)
@@ -173,9 +173,9 @@ func (d *Detector) report(member int, span time.Duration) Output {
 // to one period apart, so a heartbeat one ahead of this member's may be as old as its own.
 func (d *Detector) firstImpossible() uint64 { return d.heartbeat + 2 }
 
-// shortProbeTime returns how long to ask a member about which other members know more.
+// shortProbeTime returns how long to probe a member that another member or the caller has reported.
 func (d *Detector) shortProbeTime(i int) time.Duration {
-	return d.health.scale(d.period/4) + 2*d.rtt(i)
+	return d.health.scale(d.period/4) + 2*d.links.rtt(i)
 }
 
 // gone records that a member is known to have failed, because its end was observed. The other members are
@@ -188,4 +188,24 @@ func (d *Detector) gone(member int) Output {
 	d.enter(&out, member, Failed)
 	d.accuse(&out, member)
 	return out
+}
+
+// accuse tells all other members that a member has failed, along both trees.
+func (d *Detector) accuse(out *Output, about int) {
+	for _, tree := range []Tree{Forward, Backward} {
+		d.pass(out, about, tree, d.n-1)
+	}
+}
+
+// pass sends an accusation to the next reach members in a tree's order. It returns false if the same
+// accusation was passed on recently with at least this reach.
+func (d *Detector) pass(out *Output, about int, tree Tree, reach int) bool {
+	if !d.accusations.add(sentAccusation{about, tree, reach, d.periods + repeatAfter}) {
+		return false
+	}
+	for _, m := range d.ring.accusationsFrom(d.self, about, tree, reach) {
+		m.Heartbeat = d.heartbeat
+		out.Send = append(out.Send, m)
+	}
+	return true
 }

@@ -68,8 +68,8 @@ type decoder struct {
 	last        []int64
 }
 
-// decode decodes a message of member from to member to of n. It also rejects what Receive would reject,
-// so that the stream can be reset.
+// decode decodes a message of member from to member to of n. It also rejects messages that Receive would
+// reject, so that the stream can be reset.
 func (d *decoder) decode(b *pb.Beat) (Message, error) {
 	m := Message{From: d.from, To: d.to, Heartbeat: b.GetHeartbeat(), About: int(b.GetAbout()), Reach: int(b.GetReach())}
 	for kind, k := range kindToPB {

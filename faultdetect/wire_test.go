@@ -15,7 +15,7 @@ func TestMessagesRoundTrip(t *testing.T) {
 		"ping":       {From: 1, To: 2, Kind: Ping, Heartbeat: maxHeartbeat},
 		"pong":       {From: 1, To: 2, Kind: Pong},
 		"ask":        {From: 1, To: 2, Kind: Ask, Heartbeat: 7, About: 3},
-		"vouch":      {From: 1, To: 2, Kind: Confirm, Heartbeat: 7},
+		"confirm":    {From: 1, To: 2, Kind: Confirm, Heartbeat: 7},
 		"accusation": {From: 1, To: 2, Kind: Accuse, Heartbeat: 7, About: 2, Tree: Backward, Reach: 3},
 	} {
 		got, err := (&decoder{from: 1, to: 2, n: 4}).decode(new(Encoder).encode(m))
@@ -28,23 +28,23 @@ func TestMessagesRoundTrip(t *testing.T) {
 func TestO4DecodeRefuses(t *testing.T) {
 	const least, most = -1 << 63, 1<<63 - 1
 	for name, b := range map[string]*pb.Beat{
-		"nothing":          {},
+		"empty":            {},
 		"unknown kind":     {Kind: 9},
 		"short table":      {Kind: pb.Beat_TABLE, Lag: []int64{0, 0, 0}},
 		"long table":       {Kind: pb.Beat_TABLE, Lag: make([]int64, 5)},
 		"table in a ping":  {Kind: pb.Beat_PING, Lag: make([]int64, 4)},
 		"about no member":  {Kind: pb.Beat_ASK, About: 4},
 		"about its sender": {Kind: pb.Beat_VOUCH, About: 1},
-		"pong about one":   {Kind: pb.Beat_PONG, About: 2},
+		"pong about":       {Kind: pb.Beat_PONG, About: 2},
 		"endless reach":    {Kind: pb.Beat_ACCUSE, About: 2, Reach: 1<<32 - 1},
 		"table with reach": {Kind: pb.Beat_TABLE, Lag: make([]int64, 4), Reach: 1},
 		"huge heartbeat":   {Kind: pb.Beat_PONG, Heartbeat: maxHeartbeat + 1},
 		"below zero":       {Kind: pb.Beat_TABLE, Heartbeat: 7, Lag: []int64{0, 0, 0, 8}},
 		"least lag":        {Kind: pb.Beat_TABLE, Heartbeat: maxHeartbeat, Lag: []int64{least, 0, 0, 0}},
 		"greatest lag":     {Kind: pb.Beat_TABLE, Heartbeat: maxHeartbeat, Lag: []int64{most, 0, 0, 0}},
-		"nothing before":   {Kind: pb.Beat_TABLE, Heartbeat: 7, Lag: []int64{1}, Skip: []uint32{1}},
+		"no table before":  {Kind: pb.Beat_TABLE, Heartbeat: 7, Lag: []int64{1}, Skip: []uint32{1}},
 		"skip in a ping":   {Kind: pb.Beat_PING, Skip: []uint32{1}},
-		"beyond all":       {Kind: pb.Beat_TABLE, Heartbeat: maxHeartbeat, Lag: []int64{-1, 0, 0, 0}},
+		"above the limit":  {Kind: pb.Beat_TABLE, Heartbeat: maxHeartbeat, Lag: []int64{-1, 0, 0, 0}},
 	} {
 		if m, err := (&decoder{from: 1, to: 2, n: 4}).decode(b); err == nil {
 			t.Errorf("%s: accepted as %+v", name, m)
@@ -119,10 +119,10 @@ func TestTablesAreSentAsDifferences(t *testing.T) {
 		sent int // number of heartbeats
 	}{
 		{"first", Message{Heartbeat: 100, Table: []uint64{99, 100, 98, 97, 96, 95, 94, 93}}, 8},
-		{"a turn later", Message{Heartbeat: 106, Table: []uint64{105, 106, 104, 103, 102, 101, 100, 99}}, 0},
+		{"a cycle later", Message{Heartbeat: 106, Table: []uint64{105, 106, 104, 103, 102, 101, 100, 99}}, 0},
 		{"one lags", Message{Heartbeat: 112, Table: []uint64{111, 112, 110, 99, 108, 107, 106, 105}}, 1},
 		{"first and last", Message{Heartbeat: 118, Table: []uint64{111, 118, 116, 105, 114, 113, 112, 105}}, 2},
-		{"most", Message{Heartbeat: 124, Table: []uint64{1, 124, 2, 3, 4, 5, 6, 7}}, 8},
+		{"all but one", Message{Heartbeat: 124, Table: []uint64{1, 124, 2, 3, 4, 5, 6, 7}}, 8},
 	}
 	for _, tt := range tests {
 		tt.m.From, tt.m.To, tt.m.Kind = 1, 2, Table
@@ -138,8 +138,8 @@ func TestTablesAreSentAsDifferences(t *testing.T) {
 	}
 }
 
-// BenchmarkBytesPerPeriod reports what a member of a group of 64 sends in a period in which all of its
-// table is new to the target, including the length prefix.
+// BenchmarkBytesPerPeriod reports how many bytes, including the length prefix, a member of a group of 64
+// sends in a period in which its whole table is new to the target.
 func BenchmarkBytesPerPeriod(b *testing.B) {
 	m := Message{Kind: Table, Heartbeat: 100_000, Table: make([]uint64, 64)}
 	for i := range m.Table {

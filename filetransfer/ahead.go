@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// An ahead makes a flight safe for concurrent use by a sender. It is nil if the remote does not report
+// An ahead makes a flight safe for concurrent use by a sender. An ahead is nil if the remote does not report
 // how much has arrived; then arrived always returns false.
 type ahead struct {
 	begun time.Time
@@ -23,8 +23,8 @@ func newAhead() *ahead {
 
 var errStreamEnded = errors.New("the peer has ended the stream")
 
-// room waits until some of n bytes may be sent, and returns how many. It fails if there is no room within
-// stall.
+// room waits until some of n bytes may be sent, and returns how many. It fails if no bytes may be sent
+// within stall.
 func (a *ahead) room(n int, stall time.Duration) (int, error) {
 	late := time.NewTimer(stall)
 	defer late.Stop()

@@ -18,8 +18,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
-// TestUnacknowledgedBytesAreBounded: a file arrives over a link beyond the local network. A peer
-// that does not report what has arrived gets only the first bytes.
+// TestUnacknowledgedBytesAreBounded: a file arrives over a link beyond the local network. A peer that does
+// not report how much has arrived gets only the first bytes.
 func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
@@ -50,10 +50,10 @@ func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	})
 }
 
-// TestFlightsBetweenSites: a peer with a neighbor at its site reports what arrives from other sites, and
-// not what arrives from the neighbor. A peer without neighbors reports nothing.
+// TestFlightsBetweenSites: a peer with a neighbor at its site reports how much arrives from other sites, but
+// not how much arrives from the neighbor. A peer without neighbors sends no reports.
 func TestFlightsBetweenSites(t *testing.T) {
-	for name, tt := range map[string]struct{ near, origin, fellow bool }{
+	for name, tt := range map[string]struct{ near, origin, member bool }{
 		"a neighbor": {true, true, false}, "no neighbor": {false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,9 +62,9 @@ func TestFlightsBetweenSites(t *testing.T) {
 				w, _ := offer(t, newOffline(t, "origin", zerolog.Nop()), peer, content(1, 2*pieceSize))
 				var near []p2ppeer.ID
 				if tt.near {
-					near = append(near, "fellow")
+					near = append(near, "member")
 				}
-				defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, near)()
+				defer peer.Share(job, "origin", []p2ppeer.ID{"member"}, near)()
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				heard := make(chan struct{}, 2)
@@ -90,8 +90,8 @@ func TestFlightsBetweenSites(t *testing.T) {
 				<-heard
 				cancel()
 				<-ended
-				if counts["origin"] != tt.origin || counts["fellow"] != tt.fellow {
-					t.Errorf("sent acknowledgements to %v, want to the origin: %v, to the fellow: %v", counts, tt.origin, tt.fellow)
+				if counts["origin"] != tt.origin || counts["member"] != tt.member {
+					t.Errorf("sent acknowledgements to %v, want to the origin: %v, to the member: %v", counts, tt.origin, tt.member)
 				}
 			})
 		})
@@ -101,7 +101,7 @@ func TestFlightsBetweenSites(t *testing.T) {
 // TestO4ImpossibleAcknowledgementIsLogged: the log names a peer that reports an impossible number of
 // bytes.
 func TestO4ImpossibleAcknowledgementIsLogged(t *testing.T) {
-	for name, counts := range map[string]bool{"more than was sent": true, "which it has not announced": false} {
+	for name, counts := range map[string]bool{"more than was sent": true, "reports were not announced": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var log logtest.Log

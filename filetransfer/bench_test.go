@@ -29,9 +29,8 @@ func BenchmarkFetch(b *testing.B) {
 }
 
 // BenchmarkFetchBesideStream measures one large file, alternating with the same number of bytes over a
-// plain libp2p stream. The file is also read, hashed and written. The ceiling is the ratio of the
-// processor time that both take at both ends, which limits the throughput if the processors at both ends
-// are fully used.
+// plain libp2p stream. The file is also read, hashed and written. The ceiling is the ratio of the processor
+// times of both transfers, at both ends together. It limits the throughput if the processors are fully used.
 func BenchmarkFetchBesideStream(b *testing.B) {
 	const size = 256 << 20
 	submitter, peer := newPair(b)
@@ -76,7 +75,7 @@ func BenchmarkFetchBesideStream(b *testing.B) {
 		stream, fetch = stream+a, fetch+c
 		ofStream, ofFetch = ofStream+between-before, ofFetch+computed(b)-between
 		ratios = append(ratios, a.Seconds()/c.Seconds())
-		if err := os.RemoveAll(peer.store.dir); err != nil {
+		if err := os.RemoveAll(string(peer.store.dir)); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -1,7 +1,6 @@
 package filetransfer
 
 import (
-	"slices"
 	"sync"
 	"time"
 )
@@ -16,8 +15,8 @@ type book struct {
 	begun  time.Time
 }
 
-// ask books the unit of r for the peer and returns nil, or returns the units that are taken. It never
-// refuses a request that is not marked fresh.
+// ask books the unit of r for the peer and returns nil. If the unit is taken, ask returns all taken units
+// instead. It never refuses a request that is not marked fresh.
 func (b *book) ask(r request, by holder, units int) (taken bitset) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,26 +39,4 @@ func (b *book) note(what func(l *ledger, now time.Duration)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	what(b.ledger, time.Since(b.begun))
-}
-
-// admit determines which units the remote of sd may request. ok is false if nothing is served to it.
-func (s *Service) admit(sd *sender) (ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if sw := s.swarms[sd.job]; sw != nil && slices.Contains(sw.fellows, sd.remote) {
-		sd.swarm, ok = sw, true
-	}
-	for _, sv := range s.servings[sd.job] {
-		if _, allowed := sv.allowed[sd.remote]; !allowed {
-			continue
-		}
-		ok = true
-		if sv.books[sd.list] == nil && len(sv.books) < maxBooks {
-			sv.books[sd.list] = &book{ledger: newLedger(), begun: time.Now()}
-		}
-		sd.book = sv.books[sd.list]
-	}
-	s.lastLink++
-	sd.holder = holder{peer: sd.remote, link: s.lastLink}
-	return ok
 }

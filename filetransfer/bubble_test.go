@@ -43,7 +43,7 @@ func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 	return s
 }
 
-// An origin is not given up before it has been unreachable for outageTimeout, however often it was tried.
+// An origin is given up only after it has been unreachable for outageTimeout, however often it was tried.
 func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 	for name, tt := range map[string]struct {
 		down time.Duration
@@ -90,9 +90,9 @@ func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "file")
 		writeFile(t, path, b)
 		w := WantOf(b)
-		defer submitter.Serve(job, []p2ppeer.ID{"fellow"}, map[Digest]Source{w.Digest: {From: path}})()
+		defer submitter.Serve(job, []p2ppeer.ID{"member"}, map[Digest]Source{w.Digest: {From: path}})()
 		ask := []*pb.Ask{encodeOpen(opening{job: job, units: 1}), encodeRequest(request{items: []pieceID{{digest: w.Digest}}})}
-		if err := submitter.serveTo("fellow", ask...); err != nil {
+		if err := submitter.serveTo("member", ask...); err != nil {
 			t.Fatal(err)
 		}
 		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errSendTimeout.Error()) {
@@ -101,7 +101,7 @@ func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
 	})
 }
 
-// A peer that exceeds its window and reads nothing is logged for the former.
+// A peer that exceeds its window and reads nothing is logged for exceeding its window.
 func TestO4PeerThatExceedsItsWindowIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log logtest.Log
@@ -125,25 +125,25 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 	}
 }
 
-// Parts from fellows wait for room in memory; parts from the origin do not.
-func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
-	for name, held := range map[string]int{"one at a time": 0, "none forever": 1} {
+// Parts from members wait for room in memory; parts from the origin do not.
+func TestO4PartsOfMembersWaitForMemory(t *testing.T) {
+	for name, held := range map[string]int{"room for one part": 0, "no room": 1} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				submitter, fellow := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "fellow", zerolog.Nop())
+				submitter, member := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "member", zerolog.Nop())
 				peer := newOffline(t, "peer", zerolog.Nop())
 				b := content(1, 6*pieceSize)
-				w, path := offer(t, submitter, fellow, b)
+				w, path := offer(t, submitter, member, b)
 				defer submitter.Serve(job, []p2ppeer.ID{"peer"}, map[Digest]Source{w.Digest: {From: path}})()
-				all := map[p2ppeer.ID]*Service{"origin": submitter, "fellow": fellow, "peer": peer}
-				put(t, fellow.store, "earlier job", b)
-				for _, s := range []*Service{fellow, peer} {
+				all := map[p2ppeer.ID]*Service{"origin": submitter, "member": member, "peer": peer}
+				put(t, member.store, "earlier job", b)
+				for _, s := range []*Service{member, peer} {
 					s.connect(all)
-					defer s.Share(job, "origin", []p2ppeer.ID{"fellow", "peer"}, nil)()
+					defer s.Share(job, "origin", []p2ppeer.ID{"member", "peer"}, nil)()
 				}
 				begun, open := time.Now(), peer.open
 				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
-					if p == "origin" && time.Since(begun) < outageTimeout/2 { // fellows come first
+					if p == "origin" && time.Since(begun) < outageTimeout/2 { // members come first
 						return nil, errCut
 					}
 					return open(ctx, p)
@@ -152,7 +152,7 @@ func TestO4PartsOfFellowsWaitForMemory(t *testing.T) {
 				for range held {
 					peer.room <- struct{}{}
 				}
-				for _, s := range []*Service{fellow, peer} {
+				for _, s := range []*Service{member, peer} {
 					if err := s.Fetch(t.Context(), "origin", job, []Want{w}, nil); err != nil {
 						t.Fatal(err)
 					}
@@ -179,22 +179,22 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 	}{
 		"too long":      {[]byte{0xff, 0xff, 0xff, 0x7f}, true},
 		"no message":    {[]byte{3, 0xff, 0xff, 0xff}, true},
-		"no meaning":    {says(&pb.Answer{}), true},
+		"no body":       {says(&pb.Answer{}), true},
 		"too large":     {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 2 * pieceSize}}}), true},
 		"packed larger": {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 3, Packed: 3}}}), true},
 		"unit 9":        {says(&pb.Answer{Body: &pb.Answer_Have{Have: &pb.Have{More: []uint32{9}}}}), true},
-		"units above":   {says(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: []byte{0xff}}}}), true},
-		"half":          {[]byte{3, 0xff}, false},
-		"nothing":       {nil, false},
+		"unknown units": {says(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: []byte{0xff}}}}), true},
+		"truncated":     {[]byte{3, 0xff}, false},
+		"empty":         {nil, false},
 	}
 	for name, tt := range tests {
-		for _, source := range []p2ppeer.ID{"origin", "fellow"} {
+		for _, source := range []p2ppeer.ID{"origin", "member"} {
 			t.Run(name+" from the "+string(source), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log logtest.Log
 					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
 					w, _ := offer(t, submitter, peer, content(1, 2*pieceSize))
-					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, nil)()
+					defer peer.Share(job, "origin", []p2ppeer.ID{"member"}, nil)()
 					peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
 					tried, open := 0, peer.open
 					peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
@@ -202,10 +202,10 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 						case p == source:
 							tried++
 							return talk(tt.says), nil
-						case p == "fellow":
+						case p == "member":
 							return nil, errCut
-						case source == "fellow" && !strings.Contains(log.String(), "dropped as a source"):
-							return nil, errCut // the fellow comes first
+						case source == "member" && !strings.Contains(log.String(), "dropped as a source"):
+							return nil, errCut // the member comes first
 						}
 						return open(ctx, p)
 					}
@@ -214,7 +214,7 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 						t.Errorf("%d attempts, got %v", tried, err)
 					}
 					named := errors.As(err, new(wrongError))
-					if source == "fellow" {
+					if source == "member" {
 						named = strings.Contains(log.String(), `"warn"`) && strings.Contains(log.String(), source.String())
 					}
 					if named != tt.wrong {
@@ -244,7 +244,7 @@ func talk(b []byte) link {
 	return pipeLink{ours}
 }
 
-// serveTo serves a link whose other end sends the given messages and reads nothing. The error is that of
+// serveTo serves a link whose other end sends the given messages and reads nothing. It returns the error of
 // sending.
 func (s *Service) serveTo(remote p2ppeer.ID, says ...*pb.Ask) error {
 	ours, theirs := net.Pipe()

@@ -20,9 +20,9 @@ const hashers = 2
 type Source struct {
 	Path string // staged path, as in Entry
 	From string // local path
-	// Within is a directory that From is relative to and cannot lead out of, regardless of symbolic
-	// links. It is for files that an untrusted program may replace at any time. If empty, From is used
-	// directly and links are followed.
+	// Within is a directory. From is relative to Within and cannot lead out of it, regardless of symbolic
+	// links. Within is set for files that an untrusted program may replace at any time. If Within is empty,
+	// From is used directly and links are followed.
 	Within string `json:",omitempty"`
 }
 

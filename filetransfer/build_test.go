@@ -52,6 +52,6 @@ func TestBuildAndLocate(t *testing.T) {
 		t.Errorf("located %v", at)
 	}
 	if _, err := Build(t.Context(), []Source{{Path: "b", From: files[0].From}, {Path: "b", From: files[1].From}}); err == nil {
-		t.Error("one path for two files was accepted")
+		t.Error("two files with one path were accepted")
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// A claim is the exclusive right of one caller to fetch some missing contents. Other callers that want
-// one of them wait for done instead of fetching it a second time. The store reserves the space for the
-// contents in advance.
+// A claim is the exclusive right of one caller to fetch some missing contents. Other callers that want one
+// of these contents wait for done instead of fetching it again. The store reserves the space for the contents
+// in advance.
 type claim struct {
 	store *Store
 	wants []Want
@@ -26,7 +26,7 @@ func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) 
 	var need int64
 	for _, w := range wants {
 		it := s.items[w.Digest]
-		if it != nil && it.claim == nil && !it.complete && it.bytes > w.Size { // longer than wanted, so not usable
+		if it != nil && it.claim == nil && !it.complete && it.bytes > w.Size { // too long to be resumed
 			if err := s.remove(w.Digest); err != nil {
 				c.drop()
 				return nil, nil, err
@@ -52,16 +52,11 @@ func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) 
 		c.drop()
 		return nil, nil, err
 	}
-	c.reserve(need)
-	return c, busy, nil
-}
-
-// reserve counts the full size of the claimed contents. The caller holds the store's mu.
-func (c *claim) reserve(need int64) {
-	for _, w := range c.wants {
-		c.store.items[w.Digest].bytes = w.Size
+	for _, w := range c.wants { // the full size counts from now on
+		s.items[w.Digest].bytes = w.Size
 	}
-	c.store.bytes += need
+	s.bytes += need
+	return c, busy, nil
 }
 
 // drop undoes a claim for which there was no room. The caller holds the store's mu.
@@ -88,15 +83,15 @@ func (c *claim) release() {
 		}
 		it.claim = nil
 		s.forget(w.Digest)
-		if info, err := os.Stat(s.partialPath(w.Digest)); err == nil {
+		if info, err := os.Stat(s.dir.partial(w.Digest)); err == nil {
 			s.add(w.Digest, &item{bytes: info.Size()})
 		}
 	}
 	close(c.done)
 }
 
-// Put stores b, pinned for the job, and returns its digest. It is for a manifest, which is served as
-// content. It fails if b does not fit.
+// Put stores b, pinned for the job, and returns its digest. It fails if b does not fit into the store.
+// Manifests, which are served as contents, are stored by Put.
 func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	w := Want{Digest: DigestOf(b), Size: int64(len(b))}
 	s.Pin(job, []Digest{w.Digest})

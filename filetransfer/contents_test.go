@@ -69,11 +69,11 @@ func TestT4StoreAfterKillWithLowerLimit(t *testing.T) {
 	s := openStore(t, dir, 1000)
 	old, spoilt := put(t, s, "j", content(1, 400)), put(t, s, "j", content(2, 400))
 	writeFile(t, s.Path(spoilt), content(9, 400))
-	writeFile(t, s.partialPath(Digest{7}), content(3, 150))
+	writeFile(t, s.dir.partial(Digest{7}), content(3, 150))
 	s = openStore(t, dir, 500)
 	wantBytes(t, s)
 	if s.Has(old) || !s.Has(spoilt) {
-		t.Errorf("has the oldest %v, the newest %v", s.Has(old), s.Has(spoilt))
+		t.Errorf("the oldest is stored: %v, the newest is stored: %v", s.Has(old), s.Has(spoilt))
 	}
 	m := Manifest{{Path: "f", Size: 400, Digest: spoilt}}
 	if err := s.Materialize(t.Context(), m, t.TempDir()); !errors.Is(err, ErrMissing) {

@@ -7,25 +7,25 @@
 //	                 |<-- open, request(unit)... ----| Fetch: missing contents
 //	                 |--- part, bytes, part, ... ------>| partial/<digest>
 //	                                                    | all pieces verified: <aa>/<digest>
-//	        a fellow: another of the job's peers        v
+//	        a member of the swarm: a peer of the job    v
 //	                 |<-- open, request(unit)... ----| Materialize --> scratch folder
 //	                 |--- have, part, bytes, have, ... ->|
 //
 // A Manifest lists staged paths with size, mode and SHA-256 digest. The manifest is itself content and is
-// identified by its digest, so 32 bytes identify everything that a job stages. Collecting works the same
-// way with the roles exchanged: the peer calls Match, Build and Serve, the submitter Fetch and
-// Materialize.
+// identified by its digest, so 32 bytes identify everything that a job stages. Collecting is the same with
+// the roles exchanged: the peer calls Match, Build and Serve, the submitter Fetch and Materialize.
 //
-// Download brings files from the web into the submitter's store. They are staged from there like others.
+// Download brings files from the web into the submitter's store, from which they are staged.
 //
 // A fetching peer requests content in units of at most 256 KiB: a piece of a large file, or several small
-// files. Peers that Share request units from each other, and from the origin only those that no fellow
-// has. So the origin sends each unit about once, however many peers there are. Peers at one site exchange
-// what one of them has fetched, so each byte crosses the site's uplink about once; see near.go.
+// files. Peers that call Share form a swarm. Its members request units from each other, and from the origin
+// only the units that no member has. So the origin sends each unit about once, however many peers there
+// are. Peers at one site exchange the units that one of them has fetched, so each byte crosses the site's
+// uplink about once; see near.go.
 //
-// On links beyond the site, the bytes in flight are limited to what fills the link. So control traffic,
-// which shares the queues, waits only briefly. The fetching peer reports how much has arrived, and
-// flight.go derives the capacity of the link from these reports.
+// On links beyond the site, the bytes in flight are limited to the number that fills the link. So control
+// traffic, which shares the queues, waits only briefly. The fetching peer reports how much has arrived,
+// and flight.go derives the capacity of the link from these reports.
 //
 // On a link that is slower than compression, pieces are compressed if that makes them smaller; see
 // pack.go.
@@ -46,11 +46,11 @@
 // the serving peer disappears, Fetch fails after a bounded number of attempts and keeps its partial files
 // for the next one. The limit counts the bytes of contents, without the overhead of the file system.
 //
-// Data from peers is bounded and never trusted. A fellow that sends wrong bytes is logged and not asked
-// again. If a fellow stalls, its units are requested from other peers. Each job has streams of its own
+// Data from peers is bounded and never trusted. A member that sends wrong bytes is logged and not asked
+// again. If a member stalls, its units are requested from other peers. Each job has streams of its own
 // and shares the link evenly with other jobs.
 //
 // Pure cores make the decisions: plan.go selects the units that a Fetch requests from each peer, and
 // ledger.go those that the origin leaves to other peers. flight.go determines how much is in flight, and
-// evict.go what to evict. Service and Store carry the decisions out.
+// evict.go which content to evict. Service and Store carry the decisions out.
 package filetransfer

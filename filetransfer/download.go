@@ -15,7 +15,7 @@ import (
 type Download struct {
 	Path   string `json:"path"`             // staged path, as in Entry
 	URL    string `json:"url"`              // http or https
-	Digest string `json:"digest,omitempty"` // as formatted by Digest.String; empty: any content
+	Digest string `json:"digest,omitempty"` // as formatted by Digest.String; empty means any content
 }
 
 // Validate returns an error if d is invalid.
@@ -46,10 +46,10 @@ func (d Download) String() string {
 }
 
 // Download brings d into the store, pins it for the job until Unpin, and returns its digest. It does not
-// download again what the store already has; for a URL without a digest, the server is asked whether the
+// download content that the store already has; for a URL without a digest, it asks the server whether the
 // content has changed. After an interruption, the received bytes remain, and the download resumes there
-// if the server supports it (T2). progress, if not nil, is called with the number of bytes received and
-// the total, or 0 if unknown.
+// if the server supports that (T2). progress, if not nil, is called with the number of received bytes and
+// with the total, or 0 if the total is unknown.
 //
 // The error names the URL and the cause, for instance the server's status or wrong bytes for the digest
 // (T1), or content that does not fit into the store.
@@ -77,7 +77,7 @@ type download struct {
 	store          *Store
 	client         *http.Client
 	job            string
-	want           Digest // zero: any content
+	want           Digest // the zero Digest means any content
 	progress       func(here, total int64)
 	stall, backoff time.Duration
 	spool          *spool
@@ -87,7 +87,7 @@ type download struct {
 
 func (l *download) run(ctx context.Context) (Digest, error) {
 	var err error
-	if l.spool, err = l.store.openSpool(ctx, l.key()); err != nil {
+	if l.spool, err = openSpool(ctx, l.store, l.key()); err != nil {
 		return Digest{}, err
 	}
 	defer l.spool.close()
@@ -132,14 +132,14 @@ func (l *download) cached(ctx context.Context, d Digest) bool {
 	defer f.Close()
 	found, _, err := digestReader(ctx, f)
 	if err == nil && found != d {
-		_ = l.store.drop(d) // if removal fails, it is replaced later
+		_ = l.store.drop(d) // on failure, the content is replaced later
 	}
 	return err == nil && found == d
 }
 
 // recall loads the record of earlier downloads of the URL.
 func (l *download) recall(ctx context.Context) {
-	l.page = l.store.readPage(l.key())
+	l.page = l.store.pages.read(l.key())
 	d, err := ParseDigest(l.page.Digest)
 	if err != nil || l.want != (Digest{}) {
 		return
@@ -220,7 +220,7 @@ func (l *download) answered(resp *http.Response) (resumed bool, err error) {
 			return false, err
 		}
 		l.page = page{URL: l.String(), ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")}
-		if err := l.store.writePage(l.key(), l.page); err != nil {
+		if err := l.store.pages.write(l.key(), l.page, l.store.keeps); err != nil {
 			return false, err
 		}
 	case code == http.StatusRequestedRangeNotSatisfiable, code == http.StatusPartialContent:
@@ -276,14 +276,14 @@ func (l *download) finish(ctx context.Context, resumed bool) (Digest, error) {
 		return d, err
 	}
 	l.page.Digest = d.String()
-	if err := l.store.writePage(l.key(), l.page); err != nil { // before commit, since others rely on the page then
+	if err := l.store.pages.write(l.key(), l.page, l.store.keeps); err != nil { // before commit, since others rely on the page then
 		return d, err
 	}
 	return l.spool.commit(ctx, l.job)
 }
 
-// NewWebClient returns the client for downloads to the user's own machine. It follows any URL, through
-// the proxies of the environment.
+// NewWebClient returns the client for downloads to the user's own machine. The client accesses any URL,
+// through the proxies of the environment.
 func NewWebClient() *http.Client {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.ResponseHeaderTimeout = stallTimeout

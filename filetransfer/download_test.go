@@ -20,7 +20,7 @@ type site struct {
 	mu       sync.Mutex
 	content  []byte
 	etag     string
-	cut      int // cuts one answer after so many bytes
+	cut      int // number of bytes after which one answer is cut
 	ranges   []string
 	unasked  int // answers with status 304
 	complete int // answers with the whole content
@@ -87,7 +87,7 @@ func TestDownloadIsStored(t *testing.T) {
 // wantBytesOfContents is wantBytes without the pages.
 func wantBytesOfContents(t *testing.T, s *Store) {
 	t.Helper()
-	if err := os.RemoveAll(s.dir + "/" + webDir); err != nil {
+	if err := os.RemoveAll(string(s.dir) + "/" + webDir); err != nil {
 		t.Fatal(err)
 	}
 	wantBytes(t, s)
@@ -112,7 +112,7 @@ func TestDownloadIsConditional(t *testing.T) {
 
 func TestT2DownloadIsResumed(t *testing.T) {
 	b := content(1, 500_000)
-	for name, digest := range map[string]string{"by digest": DigestOf(b).String(), "by what the server says": ""} {
+	for name, digest := range map[string]string{"by digest": DigestOf(b).String(), "by the server's ETag": ""} {
 		t.Run(name, func(t *testing.T) {
 			s := newSite(t, b)
 			s.cut = 200_000
@@ -131,27 +131,27 @@ func TestChangedDownloadRestarts(t *testing.T) {
 	s := newSite(t, content(1, 500_000))
 	s.cut = 200_000
 	store := openStore(t, t.TempDir(), 1<<20)
-	sp, err := store.openSpool(t.Context(), (&download{Download: Download{URL: s.URL + "/data"}}).key())
+	sp, err := openSpool(t.Context(), store, (&download{Download: Download{URL: s.URL + "/data"}}).key())
 	if err != nil {
 		t.Fatal(err)
 	}
 	sp.Write(content(3, 100_000)) // of another version, by another process
 	sp.close()
-	store.writePage(sp.key, page{ETag: `"0"`})
-	store = openStore(t, store.dir, 1<<20)
+	store.pages.write(sp.key, page{ETag: `"0"`}, store.keeps)
+	store = openStore(t, string(store.dir), 1<<20)
 	if d, err := s.download(t, store, ""); err != nil || d != DigestOf(s.content) {
 		t.Errorf("got %v, %v; want the present content", d, err)
 	}
 	wantBytesOfContents(t, store)
 }
 
-// A partial content that is wrong is detected at the end, and rejected.
+// A wrong partial content is detected at the end of the download, and fetched again.
 func TestT1WrongPartIsFetchedAgain(t *testing.T) {
 	b := content(1, 500_000)
 	s := newSite(t, b)
 	digest := DigestOf(b).String()
 	store := openStore(t, t.TempDir(), 1<<20)
-	sp, err := store.openSpool(t.Context(), (&download{Download: Download{URL: s.URL + "/data", Digest: digest}}).key())
+	sp, err := openSpool(t.Context(), store, (&download{Download: Download{URL: s.URL + "/data", Digest: digest}}).key())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,9 +180,9 @@ func TestFailingDownloads(t *testing.T) {
 		d    Download
 		want string
 	}{
-		"T1 another digest":             {Download{Path: "p", URL: s.URL, Digest: DigestOf(nil).String()}, "its bytes have the digest sha256:" + DigestOf(b).String()},
-		"not there":                     {Download{Path: "p", URL: gone.URL}, "404"},
-		"T4 without an end":             {Download{Path: "p", URL: endless.URL}, errFull.Error()},
+		"T1 wrong digest":               {Download{Path: "p", URL: s.URL, Digest: DigestOf(nil).String()}, "its bytes have the digest sha256:" + DigestOf(b).String()},
+		"missing":                       {Download{Path: "p", URL: gone.URL}, "404"},
+		"T4 endless":                    {Download{Path: "p", URL: endless.URL}, errFull.Error()},
 		"T3 path":                       {Download{Path: "../p", URL: s.URL}, "not relative and clean"},
 		"scheme":                        {Download{Path: "p", URL: "file:///etc/passwd"}, "want an http or https URL"},
 		"the password is not disclosed": {Download{Path: "p", URL: strings.Replace(gone.URL, "//", "//me:secret@", 1)}, "me:xxxxx@"},

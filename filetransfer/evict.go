@@ -12,8 +12,8 @@ type candidate struct {
 	used   uint64 // value of the store's use counter at the last use
 }
 
-// chooseEvictions selects what to evict to free at least excess bytes: the least recently used first, and
-// no more than needed (promise T4). If all candidates together do not suffice, it selects nothing and ok
+// chooseEvictions selects the contents to evict to free at least excess bytes: the least recently used first,
+// and no more than needed (promise T4). If all candidates together do not suffice, it selects nothing and ok
 // is false.
 func chooseEvictions(candidates []candidate, excess int64) (drop []Digest, ok bool) {
 	if excess <= 0 {

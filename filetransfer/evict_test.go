@@ -14,7 +14,7 @@ func TestT4EvictionRemovesTheLeastRecentlyUsed(t *testing.T) {
 		want   []Digest
 		ok     bool
 	}{
-		{"room enough", 0, nil, true},
+		{"enough room", 0, nil, true},
 		{"room to spare", -5, nil, true},
 		{"oldest suffices", 10, []Digest{a}, true},
 		{"one byte more", 11, []Digest{a, b}, true},

@@ -3,25 +3,26 @@ package filetransfer
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// Fetch brings the missing ones of the wanted contents into the store from the peer from, which serves
-// them for the job. It pins all of them for the job until Store.Unpin, even if it fails. Fetch does not
-// request contents that the store has or another Fetch is receiving, and resumes partial contents (promise
-// T2). With a Share, it also requests units from fellows. progress, if not nil, is called with each number of
-// new bytes, one call at a time.
+// Fetch brings the wanted contents that are missing into the store. The peer from serves them for the job.
+// Fetch pins all wanted contents for the job until Store.Unpin, even if it fails. It does not request
+// contents that the store has or that another Fetch is receiving, and resumes partial contents (promise
+// T2). After Share, it also requests units from members of the swarm. progress, if not nil, is called with
+// each number of new bytes, one call at a time.
 //
-// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It does not ask a fellow
-// again that sends wrong bytes. The error names the peer and the content: refused, changed at its source,
-// of another size than wanted, or not matching its digest (T1). It fails if the contents do not
-// fit into the store.
+// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It asks a member that has
+// sent wrong bytes no more. The error names the peer and the content, which was refused, changed at its
+// source, had another size than wanted, or did not match its digest (T1). Fetch fails if the contents do
+// not fit into the store.
 func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(bytes int64)) error {
-	if err := s.enter(); err != nil {
+	if err := s.enter(nil); err != nil {
 		return err
 	}
-	defer s.wg.Done()
+	defer s.leave(nil)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
@@ -58,18 +59,19 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 		return fmt.Errorf("%d contents in %d units, at most %d are allowed", len(want), len(units), maxUnits)
 	}
 	s.store.Pin(job, digests)
-	var fellows, near []p2ppeer.ID
+	var members, near []p2ppeer.ID
 	var sh *share
 	id := listID(want)
-	if sw := s.swarmOf(job); sw != nil && from == sw.from && from != s.host.ID() && worthSharing(want) {
-		fellows, near, sh = without(sw.fellows, from), sw.near, sw.join(id, want, units)
+	if sw := s.swarms.of(job); sw != nil && from == sw.from && from != s.host.ID() && worthSharing(want) {
+		members = slices.DeleteFunc(slices.Clone(sw.members), func(p p2ppeer.ID) bool { return p == from })
+		near, sh = sw.near, sw.join(id, want, units)
 	}
 	sh.addComplete(s.store)
-	defer func() { sh.addComplete(s.store) }() // includes what other calls have fetched
+	defer func() { sh.addComplete(s.store) }() // includes contents that other calls have fetched
 	return s.store.fillAll(ctx, want, func(c *claim) error {
 		t := &transfer{
 			svc: s, job: job, id: id, list: want, units: units, claim: c, share: sh, progress: progress,
-			from: from, fellows: fellows, near: near,
+			from: from, members: members, near: near,
 		}
 		return t.run(ctx)
 	})
@@ -85,13 +87,4 @@ func worthSharing(list []Want) bool {
 		size += w.Size
 	}
 	return size > smallList
-}
-
-func without(peers []p2ppeer.ID, one p2ppeer.ID) (others []p2ppeer.ID) {
-	for _, p := range peers {
-		if p != one {
-			others = append(others, p)
-		}
-	}
-	return others
 }

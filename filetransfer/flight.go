@@ -4,7 +4,7 @@ import "time"
 
 const (
 	// queued is the extra delay that bytes in flight may cause on an empty link, as in RFC 6817. All
-	// other traffic on the link waits that long.
+	// other traffic on the link has this extra delay.
 	queued = 100 * time.Millisecond
 	// Bounds of the window, in bytes: initial, least and greatest.
 	firstWindow = 16 << 10
@@ -19,13 +19,13 @@ const (
 )
 
 // A flight decides how many bytes may be in flight on a link beyond the site: enough to fill the link and
-// no more. Additional bytes would wait in a queue that control traffic has to pass. It is a pure core.
+// no more. Additional bytes would wait in a queue that control traffic has to pass. A flight is a pure core.
 // The window is
 //
 //	window = arrival rate * (delay of the empty link + queued)
 //
-// It is computed once per round trip in which the window limited the sender. The delay of the empty link
-// is the shortest measured one.
+// The window is computed once per round trip in which it limited the sender. The delay of the empty link is
+// the shortest measured one.
 type flight struct {
 	sent, acked int64 // bytes since the start
 	window      float64
@@ -35,7 +35,7 @@ type flight struct {
 	rate    float64 // greatest arrival rate of the round, in bytes per nanosecond
 	limited bool    // the window limited the sender
 
-	empty, before time.Duration // shortest delay of the current period emptyFor, and of the previous one; 0: none
+	empty, before time.Duration // shortest delay of the current period emptyFor, and of the previous one; 0 if unknown
 	since         time.Duration // start of the current period
 }
 

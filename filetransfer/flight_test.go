@@ -9,7 +9,7 @@ import (
 type bottleneck struct {
 	rate  float64
 	delay time.Duration // delay of an acknowledgement after the bytes have left
-	free  time.Duration // when everything sent so far has left
+	free  time.Duration // time when all bytes sent so far have left
 }
 
 // An ack is an acknowledgement in transit.
@@ -44,16 +44,16 @@ func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.D
 	return wait, busy
 }
 
-// TestFlightsFillALinkWithBoundedDelay, whatever its rate and delay, and however many flights share it:
-// other traffic waits much less than the 3 s after which a connection without an answer is dropped.
+// TestFlightsFillALinkWithBoundedDelay tries links of different rates and delays, and different numbers of
+// flights. Other traffic waits much less than the 3 s after which a connection without an answer is dropped.
 func TestFlightsFillALinkWithBoundedDelay(t *testing.T) {
 	const mbit = 1e6 / 8
 	tests := map[string]struct {
 		rate    float64
 		delay   time.Duration
 		flights int
-		apart   time.Duration // interval between their starts
-		wait    time.Duration // longest allowed
+		apart   time.Duration // interval between the starts of the flights
+		wait    time.Duration // longest allowed wait of other traffic
 	}{
 		"2 Mbit/s":                       {2 * mbit, 60 * time.Millisecond, 1, 0, 2 * queued},
 		"2 Mbit/s for three":             {2 * mbit, 60 * time.Millisecond, 3, 0, 3 * queued},

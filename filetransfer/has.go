@@ -6,9 +6,11 @@ import (
 	"io"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/rs/zerolog"
 )
 
 // cachedProtocol carries one question and its answer. The question is a byte with the number of digests,
@@ -21,11 +23,18 @@ const MaxAsked = 64
 // cachedTimeout bounds a question on either side.
 const cachedTimeout = 5 * time.Second
 
+// cacheQueries asks other peers which contents are in their stores, and answers them.
+type cacheQueries struct {
+	host  host.Host
+	store *Store
+	log   zerolog.Logger
+}
+
 // Tell makes the service answer peers that ask which contents are in its store, until stop is called. It
-// answers only peers that admits accepts, because a peer that knows a digest learns whether the file was
-// used here.
-func (s *Service) Tell(admits func(p2ppeer.ID) bool) (stop func()) {
-	s.host.SetStreamHandler(cachedProtocol, func(st network.Stream) {
+// answers only peers that admits accepts, because the answer tells a peer that knows a digest whether the
+// file was used here.
+func (q *cacheQueries) Tell(admits func(p2ppeer.ID) bool) (stop func()) {
+	q.host.SetStreamHandler(cachedProtocol, func(st network.Stream) {
 		if !admits(st.Conn().RemotePeer()) {
 			st.Reset()
 			return
@@ -33,23 +42,23 @@ func (s *Service) Tell(admits func(p2ppeer.ID) bool) (stop func()) {
 		st.SetDeadline(time.Now().Add(cachedTimeout))
 		digests, err := readQuestion(st)
 		if err == nil {
-			_, err = st.Write(s.present(digests))
+			_, err = st.Write(q.present(digests))
 		}
 		if err != nil {
-			s.log.Debug().Err(err).Stringer("peer", st.Conn().RemotePeer()).Msg("question for cached files")
+			q.log.Debug().Err(err).Stringer("peer", st.Conn().RemotePeer()).Msg("question for cached files")
 			st.Reset()
 			return
 		}
 		st.Close()
 	})
-	return func() { s.host.RemoveStreamHandler(cachedProtocol) }
+	return func() { q.host.RemoveStreamHandler(cachedProtocol) }
 }
 
 // present returns one byte per digest: 1 if its content is in the store.
-func (s *Service) present(digests []Digest) []byte {
+func (q *cacheQueries) present(digests []Digest) []byte {
 	out := make([]byte, len(digests))
 	for i, d := range digests {
-		if s.store.Has(d) {
+		if q.store.Has(d) {
 			out[i] = 1
 		}
 	}
@@ -58,14 +67,14 @@ func (s *Service) present(digests []Digest) []byte {
 
 // Cached asks a peer which of up to MaxAsked contents it has. The answer is a hint: contents may be
 // evicted at any time.
-func (s *Service) Cached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]bool, error) {
+func (q *cacheQueries) Cached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]bool, error) {
 	if len(digests) > MaxAsked {
 		return nil, fmt.Errorf("query %s for %d digests: at most %d are allowed", peer, len(digests), MaxAsked)
 	}
-	answer := s.present(digests)
-	if peer != s.host.ID() {
+	answer := q.present(digests)
+	if peer != q.host.ID() {
 		var err error
-		if answer, err = s.askCached(ctx, peer, digests); err != nil {
+		if answer, err = q.askCached(ctx, peer, digests); err != nil {
 			return nil, fmt.Errorf("query the cache of %s: %w", peer, err)
 		}
 	}
@@ -76,10 +85,10 @@ func (s *Service) Cached(ctx context.Context, peer p2ppeer.ID, digests []Digest)
 	return out, nil
 }
 
-func (s *Service) askCached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]byte, error) {
+func (q *cacheQueries) askCached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, cachedTimeout)
 	defer cancel()
-	st, err := s.host.NewStream(network.WithAllowLimitedConn(ctx, "cached"), peer, cachedProtocol)
+	st, err := q.host.NewStream(network.WithAllowLimitedConn(ctx, "cached"), peer, cachedProtocol)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,7 @@ func TestHasAnswersOnlyAdmittedPeers(t *testing.T) {
 	}
 	digests := []Digest{{1}, here, {2}}
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), digests); err == nil {
-		t.Error("a peer answers before it was configured to")
+		t.Error("the peer answers before Tell was called")
 	}
 	admitted := true
 	stop := peer.Tell(func(id p2ppeer.ID) bool { return admitted && id == asker.host.ID() })
@@ -36,14 +36,14 @@ func TestHasAnswersOnlyAdmittedPeers(t *testing.T) {
 	admitted = true
 	stop()
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), digests); err == nil {
-		t.Error("the peer still answers")
+		t.Error("the peer answers after stop")
 	}
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), make([]Digest, MaxAsked+1)); err == nil {
 		t.Error("a query for too many digests was sent")
 	}
 }
 
-// FuzzQuestion: for any input, no more digests are read than are allowed and present.
+// FuzzQuestion: for any input, the number of digests is at most MaxAsked and at most the number in the input.
 func FuzzQuestion(f *testing.F) {
 	f.Add([]byte{1})
 	f.Add(append([]byte{1}, make([]byte, len(Digest{}))...))

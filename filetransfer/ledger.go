@@ -10,8 +10,8 @@ const (
 	// linkTimeout is how long a link may carry nothing before its pending units are given to other peers.
 	linkTimeout = 15 * time.Second
 	// minLease and maxLease bound how long a unit that has arrived at one peer is left to that peer to
-	// pass on: twice as long as the transfer took. A peer on a busy machine takes a while to inform its
-	// fellows.
+	// pass on: twice as long as the transfer took. A peer on a busy machine takes a while to inform the
+	// other members.
 	minLease = 2 * time.Second
 	maxLease = 10 * time.Second
 	// confirmTimeout is how long a completely sent unit is left to a peer that does not confirm its arrival.
@@ -20,8 +20,8 @@ const (
 	maxBooked = 16
 )
 
-// A ledger is an origin's record of which peer each unit of a list was sent to, so that other peers
-// request it there. It is a pure core. To limit the effect of a lying peer, a peer can reserve only
+// A ledger is an origin's record of the peer to which each unit of a list was sent, so that other peers
+// request the unit there. It is a pure core. To limit the effect of a lying peer, a peer can reserve only
 // maxBooked units at a time over all its links. It cannot reserve the same unit twice in a row.
 //
 //	free --grant--> booked --got--> arrived --lease over--> free
@@ -34,7 +34,7 @@ type ledger struct {
 	booked  map[p2ppeer.ID]map[int]struct{} // units booked for the peer that have not arrived
 }
 
-// A holder is a peer that units are sent to, on one of its links.
+// A holder is a peer to which units are sent, on one of its links.
 type holder struct {
 	peer p2ppeer.ID
 	link uint64 // number of the link
@@ -43,7 +43,7 @@ type holder struct {
 type entry struct {
 	holder
 	granted time.Duration
-	until   time.Duration // end of the reservation; 0: when the link is mute
+	until   time.Duration // end of the reservation; 0 means until the link carries no data for linkTimeout
 	arrived bool
 }
 

@@ -12,8 +12,8 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 	const second = time.Second
 	tests := []struct {
 		name string
-		then func(l *ledger) // after unit 3 was given to one at 10 s
-		at   time.Duration   // when two asks for it
+		then func(l *ledger) // event after unit 3 was given to peer one at 10 s
+		at   time.Duration   // time when peer two requests unit 3
 		want bool
 	}{
 		{"at once", func(*ledger) {}, 10 * second, false},
@@ -21,8 +21,8 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 		{"when the link has been silent", func(l *ledger) { l.sent(one, 30*second) }, 30*second + linkTimeout, true},
 		{"when the link has ended", func(l *ledger) { l.gone(one) }, 11 * second, true},
 		{"when it has just arrived", func(l *ledger) { l.got(3, one, 12*second) }, 12 * second, false},
-		{"for twice the time it took", func(l *ledger) { l.got(3, one, 12*second) }, 16*second - 1, false},
-		{"after that", func(l *ledger) { l.got(3, one, 12*second) }, 16 * second, true},
+		{"within twice the time that it took", func(l *ledger) { l.got(3, one, 12*second) }, 16*second - 1, false},
+		{"after twice the time that it took", func(l *ledger) { l.got(3, one, 12*second) }, 16 * second, true},
 		{"soon after it was quick", func(l *ledger) { l.got(3, one, 10*second) }, 10*second + minLease, true},
 		{"long after it was slow", func(l *ledger) { l.got(3, one, 100*second) }, 100*second + maxLease, true},
 		{"when another peer announces it", func(l *ledger) { l.got(3, two, 10*second) }, 10*second + minLease, false},
@@ -31,7 +31,7 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLedger()
-			for _, how := range []string{"when it is free", "again to the same peer"} {
+			for _, how := range []string{"while it was free", "again to the same peer"} {
 				if !l.grant(3, one, 10*second) {
 					t.Fatalf("a unit was not granted %s", how)
 				}
@@ -59,7 +59,7 @@ func TestNeighbours(t *testing.T) {
 			i := reached[0]
 			reached = reached[1:]
 			js := Neighbours(i, n)
-			if len(js) > MaxFellows {
+			if len(js) > MaxMembers {
 				t.Fatalf("%d of %d has %d neighbours", i, n, len(js))
 			}
 			slices.Sort(js)
@@ -68,7 +68,7 @@ func TestNeighbours(t *testing.T) {
 			}
 			for _, j := range js {
 				if !slices.Contains(Neighbours(j, n), i) {
-					t.Fatalf("%d of %d has the neighbour %d, but not the other way round", i, n, j)
+					t.Fatalf("peer %d of %d has the neighbour %d, which does not have the neighbour %[1]d", i, n, j)
 				}
 				if !seen[j] {
 					seen[j] = true
@@ -81,7 +81,7 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 	for _, n := range []int{1 << 10, 1 << 16} {
-		if got := len(Neighbours(5, n)); got > MaxFellows {
+		if got := len(Neighbours(5, n)); got > MaxMembers {
 			t.Errorf("%d neighbours of %d", got, n)
 		}
 	}
@@ -103,15 +103,15 @@ func TestLedgerLimitsAGreedyPeer(t *testing.T) {
 			l.sent(link, now+9*time.Second)
 		}
 		if got := l.taken(units, now).count(); got > maxBooked {
-			t.Fatalf("%d units are granted to it at %v", got, now)
+			t.Fatalf("%d units are granted to the greedy peer at %v", got, now)
 		}
 	}
 	if l.taken(units, now).has(0) {
-		t.Error("its first unit is still granted to it")
+		t.Error("the first unit is still granted to the greedy peer")
 	}
 }
 
-// A unit that was sent in need is not sent to others as fresh.
+// A unit that was sent for a request not marked fresh is not sent to other peers as fresh.
 func TestLedgerRecordsUrgentUnits(t *testing.T) {
 	l := newLedger()
 	l.book(3, one, 0)

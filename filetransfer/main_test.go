@@ -64,7 +64,7 @@ func put(t testing.TB, s *Store, job string, b []byte) Digest {
 func wantBytes(t testing.TB, s *Store) {
 	t.Helper()
 	var sum int64
-	err := filepath.Walk(s.dir, func(_ string, info os.FileInfo, err error) error {
+	err := filepath.Walk(string(s.dir), func(_ string, info os.FileInfo, err error) error {
 		if err == nil && info.Mode().IsRegular() {
 			sum += info.Size()
 		}

@@ -17,7 +17,7 @@ func TestT3ManifestRefusesPathsThatLeaveTheFolder(t *testing.T) {
 		paths []string
 		ok    bool
 	}{
-		{"none", nil, true},
+		{"no path", nil, true},
 		{"plain", []string{"a", "b/c", "b/d"}, true},
 		{"folder before its name's extensions", []string{"a/b", "a.txt", "a0"}, true},
 		{"dots in a name", []string{"...", "..a", "a..b"}, true},
@@ -32,7 +32,7 @@ func TestT3ManifestRefusesPathsThatLeaveTheFolder(t *testing.T) {
 		{"newline", []string{"a\nb"}, false},
 		{"zero byte", []string{"a\x00b"}, false},
 		{"not UTF-8", []string{"a\xff"}, false},
-		{"twice", []string{"a", "a"}, false},
+		{"path twice", []string{"a", "a"}, false},
 		{"file and folder", []string{"a", "a/b"}, false},
 		{"out of order", []string{"b", "a"}, false},
 		{"name too long", []string{long + "a"}, false},
@@ -54,11 +54,11 @@ func TestT3ManifestRefusesPathsThatLeaveTheFolder(t *testing.T) {
 
 func TestManifestRefusesIrregularFiles(t *testing.T) {
 	tests := map[string]Manifest{
-		"negative size":       {{Path: "a", Size: -1}},
-		"huge size":           {{Path: "a", Size: maxFileBytes + 1}},
-		"setuid":              {{Path: "a", Mode: fs.ModeSetuid | 0o755}},
-		"symbolic link":       {{Path: "a", Mode: fs.ModeSymlink | 0o777}},
-		"content of two size": {{Path: "a", Size: 1}, {Path: "b", Size: 2}},
+		"negative size":        {{Path: "a", Size: -1}},
+		"huge size":            {{Path: "a", Size: maxFileBytes + 1}},
+		"setuid":               {{Path: "a", Mode: fs.ModeSetuid | 0o755}},
+		"symbolic link":        {{Path: "a", Mode: fs.ModeSymlink | 0o777}},
+		"content of two sizes": {{Path: "a", Size: 1}, {Path: "b", Size: 2}},
 	}
 	for name, m := range tests {
 		if m.Validate() == nil {

@@ -152,7 +152,7 @@ func Named(patterns []string, file string) bool {
 }
 
 // hiddenNamed reports whether the pattern has a leading dot at every level at which the file's path has
-// one. So a volunteer cannot add hidden files to what "*" or a folder's name collects.
+// one. So a volunteer cannot add hidden files to those that "*" or a folder's name collects.
 func hiddenNamed(pattern, file string) bool {
 	levels := strings.Split(pattern, "/")
 	level := 0

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
 
-// exchanges lists what an attacker may put in the place of out/file after it was matched. outside is a
-// folder of the owner, with a file of that name.
+// exchanges lists the replacements that an attacker may put in the place of out/file after it was matched.
+// outside is a folder of the owner, with a file of the same name.
 var exchanges = map[string]func(dir, outside string) error{
 	"a link in place of its folder": func(dir, outside string) error {
 		folder := filepath.Join(dir, "out")
@@ -41,8 +41,8 @@ var exchanges = map[string]func(dir, outside string) error{
 	},
 }
 
-// TestT3ReplacedFilesAreNotRead, neither before they are hashed nor before they are sent. No file
-// of the owner is read, and no read blocks on a pipe.
+// TestT3ReplacedFilesAreNotRead replaces matched files before they are hashed, and before they are sent. No
+// file of the owner is read, and no read blocks on a pipe.
 func TestT3ReplacedFilesAreNotRead(t *testing.T) {
 	for name, exchange := range exchanges {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestMatch(t *testing.T) {
 		patterns []string
 		want     []string
 	}{
-		{"none", nil, nil},
+		{"no pattern", nil, nil},
 		{"top only", []string{"*.out"}, []string{"a.out"}},
 		{"in a folder", []string{"res/*.out"}, []string{"res/a.out"}},
 		{"a folder", []string{"res"}, []string{"res/a.out", "res/deep/c.out"}},
@@ -140,11 +140,11 @@ func TestMatchInDeepFolders(t *testing.T) {
 		t.Errorf("next to a deep folder: %v, %v", found, err)
 	}
 	if _, err := Match(t.Context(), dir, []string{"deep"}); err == nil {
-		t.Error("a file was matched that is nested too deeply")
+		t.Error("a too deeply nested file was matched")
 	}
 }
 
-// TestO4MatchingIsBounded: the work is bounded, and not only the number of names and patterns.
+// TestO4MatchingIsBounded: the work is bounded, besides the numbers of names and patterns.
 func TestO4MatchingIsBounded(t *testing.T) {
 	dir, name := t.TempDir(), strings.Repeat("a", 240)
 	const files = 100

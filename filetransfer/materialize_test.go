@@ -53,8 +53,8 @@ func TestMaterializeCreatesFiles(t *testing.T) {
 	}
 }
 
-// TestMaterializeNewReplacesNoFile, neither a file nor a link, and accepts what an interrupted
-// collection has written.
+// TestMaterializeNewReplacesNoFile: an existing file or link is not replaced, and the files that an
+// interrupted collection has written are accepted.
 func TestMaterializeNewReplacesNoFile(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1<<20)
 	m := staged(t, s, map[string][]byte{"d/a": content(1, 300)})

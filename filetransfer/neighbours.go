@@ -1,9 +1,9 @@
 package filetransfer
 
-// Neighbours returns the indices of the peers with which peer i of n peers shares what it fetches. Up to
-// 17 peers, these are all others; beyond that, those at distances 1, 2, 4, ... on either side. So the
-// number grows with the logarithm of n, and every peer is few steps from every other. The relation is
-// symmetric.
+// Neighbours returns the indices of the peers with which peer i of n peers shares the contents that it
+// fetches. These are all others if n is at most 17, and otherwise the peers at distances 1, 2, 4, ... on
+// either side. So the number of neighbours grows with the logarithm of n, and every peer is a few steps from
+// every other. The relation is symmetric.
 func Neighbours(i, n int) (js []int) {
 	if n <= fullMesh {
 		for j := range n {

@@ -9,7 +9,7 @@ import (
 )
 
 // On a link that is slower than compression, pieces are compressed if that makes them smaller. The
-// fetching peer measures and reports the rate at which they arrive; without a report, they are not
+// fetching peer measures and reports the rate at which pieces arrive; without a report, pieces are not
 // compressed. The sending peer compresses a sample of the piece first, to estimate the gain.
 
 const (
@@ -26,7 +26,7 @@ const (
 	freshness = 0.3
 )
 
-// A rate is a moving average of bytes per second; 0: unknown.
+// A rate is a moving average of bytes per second, or 0 if unknown.
 type rate float64
 
 // take adds a measurement: the time that the given number of bytes took.
@@ -74,8 +74,8 @@ func (p *packer) pack(b, buf []byte, link rate) []byte {
 	return packed
 }
 
-// unpack decompresses packed into b, which it must fill exactly. It allocates no memory for the output,
-// whatever the header of packed states.
+// unpack decompresses packed into b. The output must fill b exactly. unpack allocates no memory for the
+// output, whatever the header of packed states.
 func unpack(b, packed []byte) error {
 	out, err := decoder().DecodeAll(packed, b[:0:len(b)])
 	if err != nil {

@@ -24,16 +24,16 @@ func TestPiecesAreCompressedIfWorthwhile(t *testing.T) {
 		speed rate
 		want  bool
 	}{
-		"text, slow link":             {text(pieceSize), 1 << 20, 0, true},
-		"text, fast link":             {text(pieceSize), 1 << 30, 0, false},
-		"text, link not known":        {text(pieceSize), 0, 0, false},
-		"text, busy processor":        {text(pieceSize), 10 << 20, 5 << 20, false},
-		"text, quick one":             {text(pieceSize), 100 << 20, 2 << 30, true},
-		"random, slow link":           {content(1, pieceSize), 1 << 10, 0, false},
-		"little random, slow link":    {content(1, 4*sampleBytes), 1 << 10, 0, false},
-		"little text":                 {text(minPacked - 1), 1 << 10, 0, false},
-		"text beginning with random":  {append(content(1, pieceSize/4), text(pieceSize/4)...), 1 << 20, 0, true},
-		"text in the middle of other": {append(append(content(1, pieceSize/2), text(sampleBytes)...), content(2, pieceSize/2-sampleBytes)...), 50 << 20, 0, false},
+		"text, slow link":            {text(pieceSize), 1 << 20, 0, true},
+		"text, fast link":            {text(pieceSize), 1 << 30, 0, false},
+		"text, unknown link":         {text(pieceSize), 0, 0, false},
+		"text, busy processor":       {text(pieceSize), 10 << 20, 5 << 20, false},
+		"text, fast processor":       {text(pieceSize), 100 << 20, 2 << 30, true},
+		"random, slow link":          {content(1, pieceSize), 1 << 10, 0, false},
+		"little random, slow link":   {content(1, 4*sampleBytes), 1 << 10, 0, false},
+		"little text":                {text(minPacked - 1), 1 << 10, 0, false},
+		"text beginning with random": {append(content(1, pieceSize/4), text(pieceSize/4)...), 1 << 20, 0, true},
+		"text in the middle":         {append(append(content(1, pieceSize/2), text(sampleBytes)...), content(2, pieceSize/2-sampleBytes)...), 50 << 20, 0, false},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -70,11 +70,11 @@ func TestRateFollowsMeasurements(t *testing.T) {
 	}
 	r.take(1, 0) // a stopped clock does not lead to an infinite rate
 	if r > 1<<20 {
-		t.Errorf("in no time: %v", r)
+		t.Errorf("after a measurement of no time: %v", r)
 	}
 }
 
-// A part that decompresses to more than its stated size is rejected, without more memory than that size.
+// A part that decompresses to more than its stated size is rejected, using no more memory than that size.
 func TestDecompressionBombIsRejected(t *testing.T) {
 	e, err := zstd.NewWriter(nil, zstd.WithWindowSize(8<<20))
 	if err != nil {

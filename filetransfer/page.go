@@ -6,11 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // The store keeps metadata of contents from the web:
 //
-//	web/<key>.json  a page, for each URL whose content is in the store, completely or in part
+//	web/<key>.json  a page for each URL whose content is in the store, completely or partly
 
 const webDir = "web"
 
@@ -19,7 +20,7 @@ type page struct {
 	URL          string `json:"url"` // for display, without a password
 	ETag         string `json:"etag,omitempty"`
 	LastModified string `json:"lastModified,omitempty"`
-	Digest       string `json:"digest,omitempty"` // of the content, once it has arrived
+	Digest       string `json:"digest,omitempty"` // digest of the content, once it has arrived
 }
 
 // validator returns the strong ETag of the content, or "".
@@ -30,30 +31,32 @@ func (p page) validator() string {
 	return ""
 }
 
-func (s *Store) pagePath(key Digest) string {
-	return filepath.Join(s.dir, webDir, key.String()+".json")
+// pages holds the pages of a store.
+type pages struct {
+	dir folder
+	mu  sync.Mutex // held while pages are written or swept
 }
 
-// readPage returns the page of a URL, or the zero page.
-func (s *Store) readPage(key Digest) (p page) {
-	text, err := os.ReadFile(s.pagePath(key))
+// read returns the page of a URL, or the zero page.
+func (ps *pages) read(key Digest) (p page) {
+	text, err := os.ReadFile(ps.dir.page(key))
 	if err == nil && json.Unmarshal(text, &p) != nil {
 		return page{}
 	}
 	return p
 }
 
-// writePage writes p, and removes the pages of contents that the store no longer has.
-func (s *Store) writePage(key Digest, p page) error {
-	s.pages.Lock()
-	defer s.pages.Unlock()
+// write writes p, and removes the pages that keep rejects.
+func (ps *pages) write(key Digest, p page, keep func(Digest, page) bool) error {
+	ps.sweep(keep)
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
 	text, err := json.Marshal(p)
 	if err == nil {
-		err = os.MkdirAll(filepath.Join(s.dir, webDir), dirMode)
+		err = os.MkdirAll(filepath.Join(string(ps.dir), webDir), dirMode)
 	}
-	s.sweepPages()
 	if err == nil {
-		err = os.WriteFile(s.pagePath(key), text, fileMode) // a torn page, after a kill, is ignored
+		err = os.WriteFile(ps.dir.page(key), text, fileMode) // a torn page, after a kill, is ignored
 	}
 	if err != nil {
 		return fmt.Errorf("record the server's response: %w", err)
@@ -61,47 +64,39 @@ func (s *Store) writePage(key Digest, p page) error {
 	return nil
 }
 
-// sweepPages removes the pages whose contents the store no longer has. The caller holds pages; otherwise
-// sweepPages could remove a page that is being written.
-func (s *Store) sweepPages() {
-	entries, _ := os.ReadDir(filepath.Join(s.dir, webDir))
+// sweep removes the pages that keep rejects. It holds mu, so that it removes no page that is being written.
+func (ps *pages) sweep(keep func(Digest, page) bool) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	entries, _ := os.ReadDir(filepath.Join(string(ps.dir), webDir))
 	for _, e := range entries {
 		name, isPage := strings.CutSuffix(e.Name(), ".json")
 		key, err := ParseDigest(name)
 		if !isPage || err != nil {
 			continue
 		}
-		d, err := ParseDigest(s.readPage(key).Digest)
-		if s.holds(key) || err == nil && s.Has(d) {
-			continue
+		if !keep(key, ps.read(key)) {
+			os.Remove(ps.dir.page(key)) // a page that remains is harmless
 		}
-		os.Remove(s.pagePath(key)) // a page that remains is harmless
 	}
 }
 
 // urls returns the URLs of contents from the web, complete or partial.
-func (s *Store) urls() map[Digest]string {
-	s.pages.Lock()
-	defer s.pages.Unlock()
+func (ps *pages) urls() map[Digest]string {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
 	urls := make(map[Digest]string)
-	entries, _ := os.ReadDir(filepath.Join(s.dir, webDir))
+	entries, _ := os.ReadDir(filepath.Join(string(ps.dir), webDir))
 	for _, e := range entries {
 		key, err := ParseDigest(strings.TrimSuffix(e.Name(), ".json"))
 		if err != nil {
 			continue
 		}
-		p := s.readPage(key)
+		p := ps.read(key)
 		urls[key] = p.URL
 		if d, err := ParseDigest(p.Digest); err == nil {
 			urls[d] = p.URL
 		}
 	}
 	return urls
-}
-
-// holds reports whether the store holds any part of a content.
-func (s *Store) holds(d Digest) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.items[d] != nil
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // readBack verifies the pieces in the partial file of a claimed content and returns the correct ones. It
-// relies on nothing else, so correct pieces survive a kill or a power failure, in whatever order they
-// were written.
+// relies only on that file, so correct pieces survive a kill or a power failure, in whatever order they were
+// written.
 func (c *claim) readBack(ctx context.Context, w Want) (there bitset, err error) {
 	n := pieces(w.Size)
 	there = newBitset(n)
-	f, err := os.Open(c.store.partialPath(w.Digest))
+	f, err := os.Open(c.store.dir.partial(w.Digest))
 	if errors.Is(err, fs.ErrNotExist) {
 		return there, nil
 	}
@@ -42,7 +42,7 @@ func (c *claim) readBack(ctx context.Context, w Want) (there bitset, err error) 
 
 // write writes a verified piece to its place in the partial file.
 func (c *claim) write(w Want, piece int, b []byte) error {
-	f, err := os.OpenFile(c.store.partialPath(w.Digest), os.O_WRONLY|os.O_CREATE, fileMode)
+	f, err := os.OpenFile(c.store.dir.partial(w.Digest), os.O_WRONLY|os.O_CREATE, fileMode)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c *claim) complete(w Want) error {
 	s := c.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := moveInto(s.partialPath(w.Digest), s.Path(w.Digest)); err != nil {
+	if err := moveInto(s.dir.partial(w.Digest), s.Path(w.Digest)); err != nil {
 		return err
 	}
 	it := s.items[w.Digest]

@@ -26,11 +26,11 @@ const chainBytes = sha256.Size
 //	start --piece 0--> value 0 --piece 1--> value 1 ... --last piece--> digest
 //
 // Piece i is correct if hashing it takes value i-1 to value i. If all pieces are correct, the content has
-// its digest, so no second hash is necessary, and forged Pieces can never lead to wrong content. Pieces
-// of a content of one piece is empty.
+// its digest, so no second hash is necessary, and forged Pieces can never lead to wrong content. A content of
+// one piece has empty Pieces.
 type Pieces []byte
 
-// pieces returns how many pieces a content of size bytes has; an empty one has one.
+// pieces returns how many pieces a content of size bytes has. An empty content has one piece.
 func pieces(size int64) int { return int(max(1, (size+pieceSize-1)/pieceSize)) }
 
 // fits reports whether p has the right length for a content of size bytes.

@@ -2,6 +2,7 @@ package filetransfer
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -10,25 +11,25 @@ const (
 	// soleWindow is for the origin as the only source: 16 MiB fill a link of 1 Gbit/s with a round-trip
 	// time of 100 ms.
 	soleWindow = 64
-	// fellowWindow is for each of several fellows, and freshWindow for the origin while it gives each unit
+	// memberWindow is for each of several members, and freshWindow for the origin while it gives each unit
 	// to one peer only. Small windows keep the queues of slow links short.
-	fellowWindow = 4
+	memberWindow = 4
 	freshWindow  = 2
-	// quickFactor multiplies these for a source that sends a unit within quickInterval of the previous one.
-	// Otherwise the windows would not fill a fast link with a long round-trip time.
+	// quickFactor multiplies memberWindow and freshWindow for a source that sends a unit within quickInterval
+	// of the previous one. Otherwise these windows would not fill a fast link with a long round-trip time.
 	quickFactor   = 4
 	quickInterval = 250 * time.Millisecond
 )
 
 const (
-	// fellowTimeout is how long a fetch waits for a fellow before it requests everything from the origin. If
+	// memberTimeout is how long a fetch waits for a member before it requests everything from the origin. If
 	// reaching the origin takes long, the wait is four times that time.
-	fellowTimeout = 3 * time.Second
+	memberTimeout = 3 * time.Second
 	// starvationTimeout is how long nothing may arrive before a fetch requests units from the origin that it
 	// has given to others.
 	starvationTimeout = 30 * time.Second
-	// originTimeout is how long a fetch that receives nothing leaves units to the peers that the origin gave
-	// them to. The actual time is random, between half and one and a half times this value.
+	// originTimeout is how long a fetch that receives nothing leaves units to the peers to which the origin
+	// gave them. The actual time is random, between half and one and a half times this value.
 	originTimeout = 2 * time.Second
 	// responseTimeout is how long a peer with unanswered requests may send nothing before its units are
 	// requested elsewhere.
@@ -38,43 +39,43 @@ const (
 	endgame = time.Second
 )
 
-// origin is the source that has everything from the beginning: the submitter, whose link is slow and
-// shared by all peers. The other sources are fellows: peers that fetch the same list for the same job.
+// origin is the source that has all units from the beginning: the submitter, whose link is slow and shared by
+// all peers. The other sources are the members of the swarm, which fetch the same list for the same job.
 const origin = 0
 
 // A plan decides which units of a list one Fetch requests from which source, and in which order. It is a
 // pure core: its caller owns the streams, the files and the clock, reports events, and sends the requests
 // that next returns.
 //
-// A unit is missing, requested or done. It is requested from one source, or from two if there is nothing
-// else to do. Fellows report the units that they have; the rarest are requested first. From the
-// origin, only units that no fellow has are requested, marked as fresh. The origin declines those that it
-// has given to other peers, and reports which these are. So it sends each unit about once, to varying
-// peers. If nothing arrives for a while, or no fellow can be reached at all, any missing unit is
-// requested from the origin. Fellows at this peer's site are preferred; see near.go.
+// A unit is missing, requested or done. It is requested from one source, or from two if every missing unit
+// is already requested. Members report the units that they have; the rarest are requested first. From the
+// origin, only units that no member has are requested, marked as fresh. The origin declines the units that it
+// has given to other peers, and reports which units these are. So it sends each unit about once, to varying
+// peers. If nothing arrives for a while, or no member can be reached at all, any missing unit is
+// requested from the origin. Members at this peer's site are preferred; see near.go.
 type plan struct {
 	rng           *rand.Rand
-	fellows       int           // fellows that are not given up, reachable or not
-	originTimeout time.Duration // time allowed from gained on
+	members       int           // members that are not given up, reachable or not
+	originTimeout time.Duration // randomized originTimeout, which starts at gained
 	gained        time.Duration // time when a unit last arrived or the origin was asked for any unit
 	came          time.Duration // time when a unit, or bytes from the origin, last arrived
 	begun         time.Duration
-	reach         time.Duration // time that it took to reach the origin; 0: not reached yet
+	reach         time.Duration // time that it took to reach the origin, or 0 before
 
 	done   bitset
 	left   int             // number of units that are not done
 	first  int             // all units before it are done
-	start  int             // where the search for a unit of the origin starts
+	start  int             // unit at which the search for a unit of the origin starts
 	taken  bitset          // units that the origin has given to other peers
 	asked  []int8          // for each unit, number of sources that are asked for it and not silent
 	since  []time.Duration // for each unit, time of its last request
-	held   []int16         // for each unit, number of fellows that have it
-	shared int             // number of fellows that have reported their units
+	held   []int16         // for each unit, number of members that have it
+	shared int             // number of members that have reported their units
 
-	key    uint64            // of this peer at its site; see near.go
+	key    uint64            // key of this peer at its site; see near.go
 	near   map[int]*neighbor // sources at this peer's site
-	local  []int16           // for each unit, number of these that have it
-	usual  time.Duration     // mean response time of sources at other sites; 0: unknown
+	local  []int16           // for each unit, number of these sources that have it
+	usual  time.Duration     // mean response time of sources at other sites, or 0 if unknown
 	ticked time.Duration     // time of the last tick
 
 	sources map[int]*source
@@ -84,7 +85,7 @@ type plan struct {
 type source struct {
 	has    bitset        // nil until reported
 	asked  []asking      // oldest first; answers arrive in that order
-	heard  time.Duration // time of its last bytes of a unit, or of a request with no other unanswered
+	heard  time.Duration // time of its last bytes, or of a request while no other one was unanswered
 	silent bool
 	last   time.Duration // time when its last unit arrived or the origin last declined
 	quick  bool          // its last unit arrived within quickInterval of both its request and the previous unit
@@ -98,15 +99,15 @@ type asking struct {
 
 // newPlan returns a plan for units units, of which done are complete. No source has joined yet. Equal
 // seeds lead to equal choices.
-func newPlan(units int, done bitset, fellows int, seed uint64, now time.Duration) *plan {
+func newPlan(units int, done bitset, members int, seed uint64, now time.Duration) *plan {
 	p := &plan{
-		rng: rand.New(rand.NewPCG(seed, 0)), fellows: fellows, begun: now, came: now,
+		rng: rand.New(rand.NewPCG(seed, 0)), members: members, begun: now, came: now,
 		done: done, left: units - done.count(), taken: newBitset(units),
 		asked: make([]int8, units), since: make([]time.Duration, units), held: make([]int16, units),
 		near: make(map[int]*neighbor), local: make([]int16, units), ticked: now,
 		sources: make(map[int]*source),
 	}
-	if fellows > 0 {
+	if members > 0 {
 		p.start = p.rng.IntN(max(units, 1))
 	}
 	p.wait(now)
@@ -164,8 +165,8 @@ func (p *plan) countUnit(id, u int, n int16) {
 	}
 }
 
-// givenUp records that there will be no more streams to a fellow.
-func (p *plan) givenUp() { p.fellows-- }
+// givenUp records that there will be no more streams to a member.
+func (p *plan) givenUp() { p.members-- }
 
 // forget makes the unanswered requests to s available to other sources.
 func (p *plan) forget(s *source) {
@@ -177,8 +178,8 @@ func (p *plan) forget(s *source) {
 	}
 }
 
-// has records units that a fellow has. It reports whether the message contains news, as the first message
-// of a fellow always does.
+// has records units that a member has. It reports whether the message contains news, as the first message
+// of a member always does.
 func (p *plan) has(id int, all bitset, more []uint32) (news bool) {
 	s := p.sources[id]
 	if s.has == nil {
@@ -306,8 +307,8 @@ func (p *plan) answered(id int, now time.Duration) int {
 	return a.unit
 }
 
-// next returns a unit to request from the source now, if there is one. The caller calls it until there is
-// none: for a source after every event that concerns it, and for all sources after tick and disconnected.
+// next returns a unit to request from the source now, if there is one. The caller calls next until ok is
+// false: for a source after every event that concerns it, and for all sources after tick and disconnected.
 func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	s := p.sources[id]
 	if s == nil || s.silent || len(s.asked) >= p.window(id, now) {
@@ -315,7 +316,7 @@ func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	}
 	switch {
 	case id != origin:
-		u = p.selectFromFellow(id, s, now)
+		u = p.selectFromMember(id, s, now)
 	case p.sharing(now):
 		u, fresh = p.selectFromOrigin(now), true
 	default:
@@ -334,7 +335,7 @@ func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 }
 
 func (p *plan) window(id int, now time.Duration) int {
-	n := fellowWindow
+	n := memberWindow
 	if id == origin {
 		if !p.sharing(now) {
 			return soleWindow
@@ -350,16 +351,16 @@ func (p *plan) window(id int, now time.Duration) int {
 // sharing reports whether units that the origin has given to others may arrive from them. It returns
 // false if nothing has arrived for a long time.
 func (p *plan) sharing(now time.Duration) bool {
-	return p.supplied(now) || now-p.came < starvationTimeout && p.fellows > 0 && now-p.begun < max(fellowTimeout, 4*p.reach)
+	return p.supplied(now) || now-p.came < starvationTimeout && p.members > 0 && now-p.begun < max(memberTimeout, 4*p.reach)
 }
 
-// supplied reports whether fellows are reachable and something has arrived recently.
+// supplied reports whether members are reachable and something has arrived recently.
 func (p *plan) supplied(now time.Duration) bool {
 	return now-p.came < starvationTimeout && p.shared > 0
 }
 
 // find returns the first missing unit for which ok returns true, searching cyclically from from. It
-// returns -1 if there is none.
+// returns -1 if there is no such unit.
 func (p *plan) find(from int, ok func(u int) bool) int {
 	n := len(p.held)
 	for i := range n {
@@ -385,7 +386,7 @@ func (p *plan) selectFromOrigin(now time.Duration) int {
 		return -1
 	}
 	p.wait(now)
-	clear(p.taken) // the peers may have passed them on by now, or never will
+	clear(p.taken) // by now, the other peers have passed these units on or are not going to
 	p.start = p.rng.IntN(len(p.held))
 	if u := p.fresh(); u >= 0 {
 		return u
@@ -406,10 +407,11 @@ func (p *plan) fresh() int {
 	return u
 }
 
-// selectFromFellow selects the rarest unit that the fellow has, one of several at random. If every such unit
-// is already requested, it selects one that was requested long ago. At another site it does so only if every
-// missing unit is requested, or if that was very long ago, because each copy takes time on a slow link.
-func (p *plan) selectFromFellow(id int, s *source, now time.Duration) int {
+// selectFromMember selects the rarest unit that the member has, or a random one of the rarest. If every unit
+// that the member has is already requested, it selects one that was requested long ago. From a member at
+// another site it does so only if every missing unit is requested, or if the request is very old, because
+// each copy takes time on a slow link.
+func (p *plan) selectFromMember(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1
 	}
@@ -462,10 +464,5 @@ func (p *plan) idle() bool {
 }
 
 func isAsked(asked []asking, u int) bool {
-	for _, a := range asked {
-		if a.unit == u {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(asked, func(a asking) bool { return a.unit == u })
 }

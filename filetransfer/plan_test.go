@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// asks returns what the plan requests from a source now.
+// asks returns the units that the plan requests from a source now.
 func asks(p *plan, id int, now time.Duration) (units []int, fresh bool) {
 	for {
 		u, f, ok := p.next(id, now)
@@ -52,10 +52,10 @@ func TestPlanRequestsTheRarestFirst(t *testing.T) {
 	p.has(2, set(8, 0, 1), nil)
 	p.has(3, set(8, 0), []uint32{1})
 	if u, _, ok := p.next(1, 0); !ok || u != 2 {
-		t.Errorf("requests %d, want the unit that only this fellow has", u)
+		t.Errorf("requests %d, want the unit that only this member has", u)
 	}
 	if _, _, ok := p.next(2, 0); !ok {
-		t.Error("requests nothing from the second fellow")
+		t.Error("requests nothing from the second member")
 	}
 }
 
@@ -78,27 +78,27 @@ func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 	}
 }
 
-func TestPlanUsesTheOriginIfNoFellowIsReachable(t *testing.T) {
+func TestPlanUsesTheOriginIfNoMemberIsReachable(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.connected(origin, 0)
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
 		t.Fatalf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("requests %v, fresh %v before any fellow is connected", units, fresh)
+	if units, fresh := asks(p, origin, memberTimeout); len(units) != soleWindow-freshWindow || fresh {
+		t.Errorf("requests %v, fresh %v before any member is connected", units, fresh)
 	}
 }
 
-// On a busy machine or a distant network, fellows take as long to reach as the origin did.
-func TestPlanWaitsLongerForFellowsIfTheOriginWasSlow(t *testing.T) {
+// On a busy machine or a distant network, members take as long to reach as the origin did.
+func TestPlanWaitsLongerForMembersIfTheOriginWasSlow(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
-	p.connected(origin, fellowTimeout)
-	p.connected(origin, 2*fellowTimeout) // another stream does not count
-	if units, fresh := asks(p, origin, 4*fellowTimeout-1); len(units) != freshWindow || !fresh {
+	p.connected(origin, memberTimeout)
+	p.connected(origin, 2*memberTimeout) // another stream does not count
+	if units, fresh := asks(p, origin, 4*memberTimeout-1); len(units) != freshWindow || !fresh {
 		t.Errorf("requests %v, fresh %v", units, fresh)
 	}
-	if units, fresh := asks(p, origin, 4*fellowTimeout); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("requests %v, fresh %v after a long time without fellows", units, fresh)
+	if units, fresh := asks(p, origin, 4*memberTimeout); len(units) != soleWindow-freshWindow || fresh {
+		t.Errorf("requests %v, fresh %v after a long time without members", units, fresh)
 	}
 }
 
@@ -127,8 +127,8 @@ func TestPlanEnlargesTheWindowOfAFastSource(t *testing.T) {
 	}
 }
 
-// Two neighbors that each own a slowly arriving unit request it from a second site, although the
-// neighbor's unit is not requested.
+// Each of two neighbors owns a unit that arrives slowly. Each requests its unit from a second site, although
+// the neighbor's unit is not requested here.
 func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 	const units = 16
 	p := newPlan(units, newBitset(units), 3, 1, 0)
@@ -151,7 +151,7 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 		t.Fatalf("requests %v from the slow site, want %d", got, own)
 	}
 	for now := time.Second; now < responseTimeout; now += time.Second {
-		p.sending(1, now) // a little
+		p.sending(1, now) // some bytes of the unit
 		p.tick(now)
 		if got, _ := asks(p, 2, now); got != nil {
 			t.Fatalf("requests %v from a second site after %v", got, now)
@@ -165,7 +165,7 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 // While some missing units are not requested, none is requested from two other sites, because each copy
 // takes time on a slow link.
 func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
-	const units = fellowWindow + 1
+	const units = memberWindow + 1
 	p := newPlan(units, newBitset(units), 2, 1, 0)
 	p.connected(1, 0)
 	p.connected(2, 0)
@@ -188,9 +188,9 @@ func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	}
 }
 
-// Units requested from a silent fellow are requested from another one. What the silent fellow sends late
-// still counts.
-func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
+// Units requested from a silent member are requested from another one. A unit that the silent member sends
+// late still counts.
+func TestPlanReassignsUnitsOfASilentMember(t *testing.T) {
 	p := newPlan(2, newBitset(2), 2, 1, 0)
 	p.connected(1, 0)
 	p.connected(2, 0)
@@ -200,11 +200,11 @@ func TestPlanReassignsUnitsOfASilentFellow(t *testing.T) {
 	}
 	p.has(2, set(2, 0, 1), nil)
 	if units, _ := asks(p, 2, endgame); units != nil {
-		t.Fatalf("requests %v from another fellow at once", units)
+		t.Fatalf("requests %v from another member at once", units)
 	}
 	p.tick(responseTimeout + 1)
 	if units, _ := asks(p, 2, responseTimeout+1); len(units) != 2 {
-		t.Errorf("requests %v from the other fellow", units)
+		t.Errorf("requests %v from the other member", units)
 	}
 	p.sending(1, responseTimeout+2)
 	p.arrived(1, responseTimeout+2)
@@ -224,9 +224,9 @@ func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 	const later = responseTimeout + 1
 	for name, tt := range map[string]struct {
 		answer func(p *plan)
-		want   int // units requested then
+		want   int // number of units requested afterwards
 	}{
-		"by sending":   {func(p *plan) { p.arrived(origin, later) }, 8 - freshWindow}, // all others: it is quick
+		"by sending":   {func(p *plan) { p.arrived(origin, later) }, 8 - freshWindow}, // all others, because the origin is quick
 		"by declining": {func(p *plan) { p.declined(newBitset(8), later) }, freshWindow},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -250,8 +250,8 @@ func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 	}
 }
 
-// If nothing arrives for a long time, units that the origin has given to others are requested as not
-// fresh, which it does not refuse.
+// If nothing arrives for a long time, units that the origin has given to others are requested without the
+// mark fresh. The origin does not decline such requests.
 func TestPlanDoesNotStarve(t *testing.T) {
 	p := newPlan(8, newBitset(8), 1, 1, 0)
 	p.connected(origin, 0)
@@ -260,7 +260,7 @@ func TestPlanDoesNotStarve(t *testing.T) {
 	for now := time.Duration(0); now < starvationTimeout; now += tickEvery {
 		units, fresh := asks(p, origin, now)
 		if len(units) > 0 && !fresh {
-			t.Fatalf("requests %v as not fresh at %v", units, now)
+			t.Fatalf("requests %v without the mark fresh at %v", units, now)
 		}
 		for range units {
 			p.declined(set(8, 0, 1, 2, 3, 4, 5, 6, 7), now)
@@ -271,9 +271,9 @@ func TestPlanDoesNotStarve(t *testing.T) {
 	}
 }
 
-// The origin is asked for the units of a silent fellow, even if two silent ones have been asked for the
-// same. A message without news is no sign of life.
-func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
+// The origin is asked for the units of a silent member, even if two silent members have been asked for the
+// same unit. A message without news is not a sign of life.
+func TestPlanDoesNotRelyOnSilentMembers(t *testing.T) {
 	p := newPlan(1, newBitset(1), 2, 1, 0)
 	p.connected(origin, 0)
 	for id := 1; id <= 2; id++ {
@@ -295,11 +295,11 @@ func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
 	}
 	p.tick(2*originTimeout + responseTimeout)
 	if p.held[0] != 0 {
-		t.Errorf("%d sources have it", p.held[0])
+		t.Errorf("%d sources have unit 0", p.held[0])
 	}
 	p.sending(1, 3*originTimeout+responseTimeout)
 	p.disconnected(2)
 	if p.held[0] != 1 {
-		t.Errorf("%d sources have it after one announced it again", p.held[0])
+		t.Errorf("%d sources have unit 0 after it was announced again", p.held[0])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-// idleStalls is how long the fetching peer may request nothing, in multiples of the stall timeout. It may
-// be waiting for other peers.
+// idleStalls is how long the fetching peer may request nothing, in multiples of the stall timeout, since it
+// may be waiting for other peers.
 const idleStalls = 10
 
 var (
@@ -35,13 +36,13 @@ type sender struct {
 
 	opening
 	holder holder // the remote, as entered in the book
-	book   *book  // record of the units given to peers; nil: no fresh units are served here
-	swarm  *swarm // nil: the remote is not a fellow
-	share  *share // nil: the list is not shared, or not yet
+	book   *book  // record of the units given to peers; nil if no fresh units are served here
+	swarm  *swarm // nil if the remote is not a member
+	share  *share // nil while the list is not shared
 	told   bitset // shared units that the remote knows of
 	packer packer
-	rate   atomic.Uint64 // arrival rate reported by the remote; 0: do not compress
-	ahead  *ahead        // nil: the remote does not report how much has arrived
+	rate   atomic.Uint64 // arrival rate reported by the remote, or 0 if parts must not be compressed
+	ahead  *ahead        // nil if the remote does not report how much has arrived
 }
 
 func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
@@ -55,11 +56,11 @@ func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
 // pace waits until some of n bytes may be sent, and returns how many.
 func (sd *sender) pace(n int) (int, error) {
 	if sd.ahead == nil {
-		return n, sd.svc.pace(sd.job, n)
+		return n, sd.svc.paces.await(sd.svc.ctx, sd.job, n)
 	}
 	n, err := sd.ahead.room(n, sd.svc.stall)
 	if err == nil {
-		err = sd.svc.pace(sd.job, n)
+		err = sd.svc.paces.await(sd.svc.ctx, sd.job, n)
 	}
 	if err == nil {
 		sd.ahead.sent(n)
@@ -100,11 +101,21 @@ func (sd *sender) open() error {
 	if sd.counts {
 		sd.ahead = newAhead()
 	}
-	if !sd.svc.admit(sd) {
+	if !sd.admit() {
 		err := sd.refuse(pieceID{digest: sd.list}, pb.Refusal_REFUSAL_UNKNOWN, nil)
 		return errors.Join(errNotServed, err, sd.w.Flush())
 	}
 	return sd.link.SetReadDeadline(time.Time{})
+}
+
+// admit determines which units the fetching peer may request. It returns false if the peer may request none.
+func (sd *sender) admit() (ok bool) {
+	if sw := sd.svc.swarms.of(sd.job); sw != nil && slices.Contains(sw.members, sd.remote) {
+		sd.swarm = sw
+	}
+	sd.book, ok = sd.svc.servings.admit(sd.remote, sd.job, sd.list)
+	sd.holder = holder{peer: sd.remote, link: sd.svc.lastLink.Add(1)}
+	return ok || sd.swarm != nil
 }
 
 // serveRequests serves requests until the fetching peer has closed its end.
@@ -120,7 +131,7 @@ func (sd *sender) serveRequests() error {
 	if err := sd.answer(queue); err != nil {
 		_ = sd.link.Reset()
 		if rule := <-broken; errors.As(rule, new(wrongError)) {
-			return rule // it happened first
+			return rule // the violation was first
 		}
 		return err
 	}
@@ -197,7 +208,7 @@ func (sd *sender) answer(queue <-chan request) error {
 	}
 }
 
-// announce announces the units that the remote, a fellow, can request and does not know of. changed is closed
+// announce announces the units that the remote, a member, can request and does not know of. changed is closed
 // when there is more to announce.
 func (sd *sender) announce() (changed <-chan struct{}, err error) {
 	if sd.swarm == nil {
@@ -267,7 +278,7 @@ func (sd *sender) send(r request) error {
 		var b []byte
 		last := false
 		refusal, err := pb.Refusal_REFUSAL_UNKNOWN, error(nil)
-		if f, ok := sd.svc.lookup(sd.remote, sd.job, it.digest); ok {
+		if f, ok := sd.svc.servings.lookup(sd.remote, sd.job, it.digest); ok {
 			b, refusal, err = readServed(f, it.piece, *buf)
 			last = it.piece == pieces(f.size)-1
 		} else if shared != nil {
@@ -281,7 +292,7 @@ func (sd *sender) send(r request) error {
 			return err
 		}
 		if last {
-			sd.svc.filesSent.Add(1)
+			sd.svc.counts.filesSent.Add(1)
 		}
 	}
 	sd.book.note(func(l *ledger, now time.Duration) { l.delivered(r.unit, sd.holder, now) })
@@ -291,7 +302,7 @@ func (sd *sender) send(r request) error {
 // offers reports whether everything that r requests is served to the remote.
 func (sd *sender) offers(r request) bool {
 	for _, it := range r.items {
-		if f, ok := sd.svc.lookup(sd.remote, sd.job, it.digest); !ok || it.piece >= pieces(f.size) {
+		if f, ok := sd.svc.servings.lookup(sd.remote, sd.job, it.digest); !ok || it.piece >= pieces(f.size) {
 			return false
 		}
 	}
@@ -352,8 +363,8 @@ func (sd *sender) part(b []byte) error {
 	if _, err := sd.w.Write(sent); err != nil {
 		return err
 	}
-	sd.svc.bytesSent.Add(int64(len(b)))
-	sd.svc.bytesSpared.Add(int64(len(b) - len(sent)))
+	sd.svc.counts.bytesSent.Add(int64(len(b)))
+	sd.svc.counts.bytesSpared.Add(int64(len(b) - len(sent)))
 	return nil
 }
 

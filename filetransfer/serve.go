@@ -1,7 +1,6 @@
 package filetransfer
 
 import (
-	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -15,6 +14,12 @@ type serving struct {
 	allowed map[p2ppeer.ID]struct{}
 	files   map[Digest]served
 	books   map[Digest]*book // keyed by list
+}
+
+// servings holds the servings of each job.
+type servings struct {
+	mu    sync.Mutex
+	ofJob map[string][]*serving
 }
 
 // A served is an offered file with its state when Serve was called.
@@ -31,7 +36,7 @@ func (f served) is(info os.FileInfo) bool {
 // Serve answers the allowed peers' requests for these contents of the job, and for no others, until stop
 // is called. A peer that fetches from itself must be in allowed as well. Requests fail for a file that
 // has changed since or cannot be read. Several servings of a job add up.
-func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Source) (stop func()) {
+func (ss *servings) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Source) (stop func()) {
 	sv := &serving{
 		allowed: make(map[p2ppeer.ID]struct{}, len(allowed)),
 		files:   make(map[Digest]served, len(files)),
@@ -42,34 +47,34 @@ func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Sourc
 	}
 	for d, from := range files {
 		f := served{from: from}
-		if file, info, err := from.open(); err == nil { // on failure, opening fails again when it is requested
+		if file, info, err := from.open(); err == nil { // on failure, a request for the file also fails
 			file.Close()
 			f.size, f.modTime = info.Size(), info.ModTime()
 		}
 		sv.files[d] = f
 	}
-	s.mu.Lock()
-	s.servings[job] = append(s.servings[job], sv)
-	s.mu.Unlock()
-	return sync.OnceFunc(func() { s.stopServing(job, sv) })
+	ss.mu.Lock()
+	ss.ofJob[job] = append(ss.ofJob[job], sv)
+	ss.mu.Unlock()
+	return sync.OnceFunc(func() { ss.stop(job, sv) })
 }
 
-func (s *Service) stopServing(job string, sv *serving) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	left := slices.DeleteFunc(s.servings[job], func(o *serving) bool { return o == sv })
+func (ss *servings) stop(job string, sv *serving) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	left := slices.DeleteFunc(ss.ofJob[job], func(o *serving) bool { return o == sv })
 	if len(left) == 0 {
-		delete(s.servings, job)
+		delete(ss.ofJob, job)
 		return
 	}
-	s.servings[job] = left
+	ss.ofJob[job] = left
 }
 
 // lookup returns the file of a content, if it is offered to the peer.
-func (s *Service) lookup(remote p2ppeer.ID, job string, d Digest) (f served, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sv := range s.servings[job] {
+func (ss *servings) lookup(remote p2ppeer.ID, job string, d Digest) (f served, ok bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, sv := range ss.ofJob[job] {
 		if _, ok := sv.allowed[remote]; !ok {
 			continue
 		}
@@ -80,19 +85,19 @@ func (s *Service) lookup(remote p2ppeer.ID, job string, d Digest) (f served, ok 
 	return served{}, false
 }
 
-// serveLink answers one peer's requests until the peer closes the link, is silent for too long, or breaks
-// the protocol.
-func (s *Service) serveLink(l link, remote p2ppeer.ID) {
-	if s.enterLink(l) != nil {
-		_ = l.Reset() // closing anyway
-		return
+// admit reports whether contents of the job are offered to the peer, and returns the book of its list.
+func (ss *servings) admit(remote p2ppeer.ID, job string, list Digest) (b *book, ok bool) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, sv := range ss.ofJob[job] {
+		if _, allowed := sv.allowed[remote]; !allowed {
+			continue
+		}
+		ok = true
+		if sv.books[list] == nil && len(sv.books) < maxBooks {
+			sv.books[list] = &book{ledger: newLedger(), begun: time.Now()}
+		}
+		b = sv.books[list]
 	}
-	defer s.leaveLink(l)
-	const what = "serving files ended early"
-	switch err := newSender(s, l, remote).run(); {
-	case errors.As(err, new(wrongError)):
-		s.conduct.Note(remote, what, err)
-	case err != nil:
-		s.conduct.Ended(remote, what, err)
-	}
+	return b, ok
 }

@@ -19,20 +19,25 @@ import (
 
 const (
 	stallTimeout  = 30 * time.Second       // time without a byte before a stream is given up
-	openTimeout   = 15 * time.Second       // for connecting to the peer and opening a stream
+	openTimeout   = 15 * time.Second       // bound on connecting to the peer and opening a stream
 	firstBackoff  = 100 * time.Millisecond // pause between two streams; doubles with each consecutive failure
-	outageTimeout = 20 * time.Second       // least time that an origin may be unreachable before it is given up
+	outageTimeout = 20 * time.Second       // least time for which an origin is unreachable before it is given up
 )
 
-// maxRoom bounds the parts from fellows in memory. Each has a buffer of one piece; a part that arrives
+// maxRoom bounds the parts from members in memory. Each has a buffer of one piece; a part that arrives
 // compressed has a second one.
 const maxRoom = 256
 
 var errClosed = errors.New("file transfer service is closed")
 
-// A Service transfers contents between this peer and others: it serves what Serve offers, and fetches
-// into the store.
+// A Service transfers contents between this peer and others. It serves the contents that Serve offers, and
+// fetches contents into the store.
 type Service struct {
+	cacheQueries
+	servings
+	swarms
+	paces
+
 	host    host.Host
 	store   *Store
 	log     zerolog.Logger
@@ -44,20 +49,22 @@ type Service struct {
 	unpacks             bool            // fetched parts may be compressed
 	far                 func(link) bool // reports whether a link leads beyond the local network
 
-	room chan struct{} // holds an element for each part from a fellow that is in memory
+	room chan struct{} // holds an element for each part from a member that is in memory
 
 	ctx    context.Context // cancelled by Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // counts Fetch calls and served links
 
-	mu       sync.Mutex
-	closed   bool
-	servings map[string][]*serving // keyed by job
-	swarms   map[string]*swarm     // keyed by job
-	paces    map[string]Pacing     // keyed by job
-	lastLink uint64                // number of the last served link
-	links    map[link]struct{}     // links being served
+	counts   counts
+	lastLink atomic.Uint64 // number of the last served link
 
+	mu     sync.Mutex
+	closed bool
+	links  map[link]struct{} // links being served
+}
+
+// counts are the current values of Stats.
+type counts struct {
 	bytesSent, bytesSpared, bytesReceived, filesSent, filesReceived atomic.Int64
 }
 
@@ -69,12 +76,17 @@ type Stats struct {
 	FilesSent, FilesReceived int64
 }
 
-// NewService starts to serve peers on h; nothing is offered before Serve. Fetch fills the store.
+// NewService returns a service that answers peers on h. It offers no contents before Serve is called. Fetch
+// fills the store.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: outageTimeout, unpacks: true, far: isFar,
-		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{}, paces: map[string]Pacing{},
-		room: make(chan struct{}, maxRoom),
+		cacheQueries: cacheQueries{h, store, log},
+		servings:     servings{ofJob: map[string][]*serving{}},
+		swarms:       swarms{self: h.ID(), ofJob: map[string]*swarm{}},
+		paces:        paces{ofJob: map[string]Pacing{}},
+		host:         h, store: store, log: log, conduct: misconduct.New(log),
+		stall: stallTimeout, backoff: firstBackoff, cut: outageTimeout, unpacks: true, far: isFar,
+		room: make(chan struct{}, maxRoom), links: map[link]struct{}{},
 	}
 	s.open = s.openStream
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -87,9 +99,10 @@ func (s *Service) Store() *Store { return s.store }
 
 // Stats returns the current counts.
 func (s *Service) Stats() Stats {
+	c := &s.counts
 	return Stats{
-		BytesSent: s.bytesSent.Load(), BytesReceived: s.bytesReceived.Load(), BytesSpared: s.bytesSpared.Load(),
-		FilesSent: s.filesSent.Load(), FilesReceived: s.filesReceived.Load(),
+		BytesSent: c.bytesSent.Load(), BytesReceived: c.bytesReceived.Load(), BytesSpared: c.bytesSpared.Load(),
+		FilesSent: c.filesSent.Load(), FilesReceived: c.filesReceived.Load(),
 	}
 }
 
@@ -108,38 +121,47 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// enter registers a Fetch, which Close waits for. The caller calls s.wg.Done at its end.
-func (s *Service) enter() error {
+// enter registers a Fetch or a served link, which Close waits for. Close resets the link l, which is nil for
+// a Fetch. The caller calls leave at the end.
+func (s *Service) enter(l link) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return errClosed
 	}
 	s.wg.Add(1)
-	return nil
-}
-
-// enterLink registers a served link, which Close resets. leaveLink removes it.
-func (s *Service) enterLink(l link) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
+	if l != nil {
+		s.links[l] = struct{}{}
 	}
-	s.wg.Add(1)
-	s.links[l] = struct{}{}
 	return nil
 }
 
-func (s *Service) leaveLink(l link) {
+func (s *Service) leave(l link) {
 	s.mu.Lock()
 	delete(s.links, l)
 	s.mu.Unlock()
 	s.wg.Done()
 }
 
+// serveLink answers one peer's requests until the peer closes the link, is silent for too long, or breaks
+// the protocol.
+func (s *Service) serveLink(l link, remote p2ppeer.ID) {
+	if s.enter(l) != nil {
+		_ = l.Reset() // closing anyway
+		return
+	}
+	defer s.leave(l)
+	const what = "serving files ended early"
+	switch err := newSender(s, l, remote).run(); {
+	case errors.As(err, new(wrongError)):
+		s.conduct.Note(remote, what, err)
+	case err != nil:
+		s.conduct.Ended(remote, what, err)
+	}
+}
+
 // openStream opens a stream to the peer. If the host can open streams to itself (see package loopback), a
-// submitter that also has slots is no special case.
+// submitter that also has slots is not a special case.
 func (s *Service) openStream(ctx context.Context, to p2ppeer.ID) (link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

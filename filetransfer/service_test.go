@@ -147,7 +147,7 @@ func TestT1ReceivedContentMatchesSubmitted(t *testing.T) {
 	}
 	wantBytes(t, peer.store)
 
-	before := submitter.Stats() // nothing is sent twice to the same peer
+	before := submitter.Stats() // no content is sent twice to the same peer
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), "next job", got.Wants(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 		t.Fatalf("%d bytes are still stored", there)
 	}
 	next := newService(t, 1<<30) // another process on the same cache
-	next.store = openStore(t, peer.store.dir, 1<<30)
+	next.store = openStore(t, string(peer.store.dir), 1<<30)
 	next.host.Peerstore().AddAddrs(submitter.host.ID(), submitter.host.Addrs(), peerstore.PermanentAddrTTL)
 	sv := submitter.Serve(job, []p2ppeer.ID{next.host.ID()}, submitter.servedFiles())
 	defer sv()
@@ -246,12 +246,12 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	wantFile(t, next.store.Path(w.Digest), b)
 }
 
-// servedFiles returns what is offered, to offer it to another peer.
+// servedFiles returns the offered files, to offer them to another peer.
 func (s *Service) servedFiles() map[Digest]Source {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.servings.mu.Lock()
+	defer s.servings.mu.Unlock()
 	files := map[Digest]Source{}
-	for _, svs := range s.servings {
+	for _, svs := range s.servings.ofJob {
 		for _, sv := range svs {
 			for d, f := range sv.files {
 				files[d] = f.from
@@ -261,15 +261,15 @@ func (s *Service) servedFiles() map[Digest]Source {
 	return files
 }
 
-// Pieces that are corrupted on disk are fetched again, and no others.
+// Only the pieces that are corrupted on disk are fetched again.
 func TestT2CorruptedPiecesAreFetchedAgain(t *testing.T) {
 	submitter, peer := newPair(t)
 	b := content(1, 5*pieceSize+100)
 	w, _ := offer(t, submitter, peer, b)
 	there := bytes.Clone(b[:4*pieceSize+10])
 	there[2*pieceSize+5] ^= 1
-	writeFile(t, peer.store.partialPath(w.Digest), there)
-	peer.store = openStore(t, peer.store.dir, 1<<30)
+	writeFile(t, peer.store.dir.partial(w.Digest), there)
+	peer.store = openStore(t, string(peer.store.dir), 1<<30)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if got := submitter.Stats(); got.BytesSent != w.Size || got.FilesSent != 1 {
-		t.Errorf("sent %+v, want it once", got)
+		t.Errorf("sent %+v, want the content once", got)
 	}
 }
 
@@ -385,20 +385,20 @@ func TestO4InvalidRequestsEndTheLink(t *testing.T) {
 	open := encodeOpen(opening{job: job, units: 1})
 	full := encodeRequest(request{items: make([]pieceID, maxBatch)})
 	tests := map[string]func(io.Writer) error{
-		"garbage":          func(w io.Writer) error { _, err := w.Write(content(1, 100)); return err },
-		"huge message":     func(w io.Writer) error { _, err := w.Write([]byte{0xff, 0xff, 0xff, 0x7f}); return err },
-		"no opening":       pbWriter(full),
-		"long job":         pbWriter(encodeOpen(opening{job: strings.Repeat("j", maxJob+1), units: 1})),
-		"no units":         pbWriter(encodeOpen(opening{job: job})),
-		"too many units":   pbWriter(encodeOpen(opening{job: job, units: maxUnits + 1})),
-		"opened twice":     pbWriter(open, open),
-		"nothing":          pbWriter(open, &pb.Ask{}),
-		"too many items":   pbWriter(open, encodeRequest(request{items: make([]pieceID, maxBatch+1)})),
-		"no items":         pbWriter(open, encodeRequest(request{})),
-		"another unit":     pbWriter(open, encodeRequest(request{unit: 1, items: make([]pieceID, 1)})),
-		"endless piece":    pbWriter(open, encodeRequest(request{items: []pieceID{{piece: maxFileBytes/pieceSize + 1}}})),
-		"too many ahead":   pbWriter(append([]*pb.Ask{open}, slices.Repeat([]*pb.Ask{full}, 1<<14)...)...),
-		"nothing for long": func(io.Writer) error { return nil },
+		"garbage":        func(w io.Writer) error { _, err := w.Write(content(1, 100)); return err },
+		"huge message":   func(w io.Writer) error { _, err := w.Write([]byte{0xff, 0xff, 0xff, 0x7f}); return err },
+		"no opening":     pbWriter(full),
+		"long job":       pbWriter(encodeOpen(opening{job: strings.Repeat("j", maxJob+1), units: 1})),
+		"no units":       pbWriter(encodeOpen(opening{job: job})),
+		"too many units": pbWriter(encodeOpen(opening{job: job, units: maxUnits + 1})),
+		"opened twice":   pbWriter(open, open),
+		"empty request":  pbWriter(open, &pb.Ask{}),
+		"too many items": pbWriter(open, encodeRequest(request{items: make([]pieceID, maxBatch+1)})),
+		"no items":       pbWriter(open, encodeRequest(request{})),
+		"another unit":   pbWriter(open, encodeRequest(request{unit: 1, items: make([]pieceID, 1)})),
+		"endless piece":  pbWriter(open, encodeRequest(request{items: []pieceID{{piece: maxFileBytes/pieceSize + 1}}})),
+		"too many ahead": pbWriter(append([]*pb.Ask{open}, slices.Repeat([]*pb.Ask{full}, 1<<14)...)...),
+		"a long silence": func(io.Writer) error { return nil },
 	}
 	for name, write := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -447,7 +447,7 @@ func TestCloseEndsServedLinks(t *testing.T) {
 	if err := ask(l); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newAnswerReader(l, 1).next(); err != nil { // now it is being served
+	if _, err := newAnswerReader(l, 1).next(); err != nil { // now the link is being served
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)

@@ -7,17 +7,17 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// MaxFellows bounds the peers with which a peer shares a job's contents.
-const MaxFellows = 64
+// MaxMembers bounds the other members of a swarm, with which a peer shares a job's contents.
+const MaxMembers = 64
 
 // maxShares bounds the lists that one peer shares for a job.
 const maxShares = 16
 
 // A swarm contains the lists that this peer shares for a job.
 type swarm struct {
-	from    p2ppeer.ID // origin of the shared lists
-	fellows []p2ppeer.ID
-	near    []p2ppeer.ID // those of them at this peer's site
+	from    p2ppeer.ID   // origin of the shared lists
+	members []p2ppeer.ID // the other members
+	near    []p2ppeer.ID // members at this peer's site
 
 	mu      sync.Mutex
 	shares  map[Digest]*share // keyed by list
@@ -25,7 +25,14 @@ type swarm struct {
 	over    bool
 }
 
-// A share records which units of a list this peer has and its fellows may request.
+// swarms holds the swarm of each job for which Share was called.
+type swarms struct {
+	self  p2ppeer.ID
+	mu    sync.Mutex
+	ofJob map[string]*swarm
+}
+
+// A share records which units of a list this peer has. Members may request them.
 type share struct {
 	list  []Want
 	units []unit
@@ -36,23 +43,23 @@ type share struct {
 	changed chan struct{} // closed when units are added or the share ends
 }
 
-// Share makes this peer and its fellows exchange the units that they fetch from peer from for the job, until
-// stop is called. It applies to each later Fetch from that peer. Fetches from other peers, such as those
-// of output files, do not take part. After stop, fellows get nothing more. The peer from has named the
-// fellows, which must call Share as well. near lists the fellows at this peer's site; each unit enters
-// the site about once.
-func (s *Service) Share(job string, from p2ppeer.ID, fellows, near []p2ppeer.ID) (stop func()) {
-	fellows = slices.DeleteFunc(slices.Clone(fellows), func(p p2ppeer.ID) bool { return p == s.host.ID() })
-	sw := &swarm{from: from, fellows: fellows[:min(len(fellows), MaxFellows)], near: near, shares: map[Digest]*share{}, changed: make(chan struct{})}
-	s.mu.Lock()
-	s.swarms[job] = sw
-	s.mu.Unlock()
+// Share makes this peer and the members of its swarm exchange the units that they fetch from peer from for
+// the job, until stop is called. Share applies to each later Fetch from that peer. Fetches from other peers,
+// such as those of output files, do not take part. After stop, members get no more units from this peer. The
+// peer from has named the members, which must call Share as well. near lists the members at this peer's
+// site; each unit enters the site about once.
+func (ss *swarms) Share(job string, from p2ppeer.ID, members, near []p2ppeer.ID) (stop func()) {
+	members = slices.DeleteFunc(slices.Clone(members), func(p p2ppeer.ID) bool { return p == ss.self })
+	sw := &swarm{from: from, members: members[:min(len(members), MaxMembers)], near: near, shares: map[Digest]*share{}, changed: make(chan struct{})}
+	ss.mu.Lock()
+	ss.ofJob[job] = sw
+	ss.mu.Unlock()
 	return sync.OnceFunc(func() {
-		s.mu.Lock()
-		if s.swarms[job] == sw {
-			delete(s.swarms, job)
+		ss.mu.Lock()
+		if ss.ofJob[job] == sw {
+			delete(ss.ofJob, job)
 		}
-		s.mu.Unlock()
+		ss.mu.Unlock()
 		sw.mu.Lock()
 		defer sw.mu.Unlock()
 		sw.over = true
@@ -63,11 +70,11 @@ func (s *Service) Share(job string, from p2ppeer.ID, fellows, near []p2ppeer.ID)
 	})
 }
 
-// swarmOf returns the swarm of a job, or nil.
-func (s *Service) swarmOf(job string) *swarm {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.swarms[job]
+// of returns the swarm of a job, or nil.
+func (ss *swarms) of(job string) *swarm {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.ofJob[job]
 }
 
 // join returns the share of a list. It returns nil if a job exceeds maxShares.
@@ -92,7 +99,7 @@ func (sw *swarm) find(id Digest) (sh *share, changed <-chan struct{}, over bool)
 	return sw.shares[id], sw.changed, sw.over
 }
 
-// covers returns the contents that r requests, item by item. It returns nil if they are not of a unit
+// covers returns the contents that r requests, item by item. It returns nil unless they are part of a unit
 // that is present, so that the rest of the store stays private.
 func (sh *share) covers(r request) (contents []Want) {
 	sh.mu.Lock()

@@ -17,12 +17,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A crowd is a submitter and peers that share what they fetch.
+// A crowd is a submitter and peers that share fetched contents.
 type crowd struct {
 	submitter *Service
 	peers     []*Service
 	ids       []p2ppeer.ID
-	log       logtest.Log // of the peers
+	log       logtest.Log // log of the peers
 }
 
 func newCrowd(t testing.TB, n int) *crowd {
@@ -38,11 +38,11 @@ func newCrowd(t testing.TB, n int) *crowd {
 		for _, o := range append(c.peers, c.submitter) {
 			p.host.Peerstore().AddAddrs(o.host.ID(), o.host.Addrs(), peerstore.PermanentAddrTTL)
 		}
-		var fellows []p2ppeer.ID
+		var members []p2ppeer.ID
 		for _, j := range Neighbours(i, n) {
-			fellows = append(fellows, c.ids[j])
+			members = append(members, c.ids[j])
 		}
-		t.Cleanup(p.Share(job, c.submitter.host.ID(), fellows, nil))
+		t.Cleanup(p.Share(job, c.submitter.host.ID(), members, nil))
 	}
 	return c
 }
@@ -124,13 +124,12 @@ func TestPeersServeCachedContents(t *testing.T) {
 	}
 	c.fetch(t, []Want{w})
 	if c.peers[2].Stats().BytesSent == 0 || c.copies([]Want{w}) > 1.6 {
-		t.Errorf("the submitter has sent %.2f copies, the peer that had it %d bytes", c.copies([]Want{w}), c.peers[2].Stats().BytesSent)
+		t.Errorf("the submitter has sent %.2f copies, the peer with the content %d bytes", c.copies([]Want{w}), c.peers[2].Stats().BytesSent)
 	}
 }
 
-// T1: a fellow that sends wrong bytes is logged and not asked again, and everything is fetched from
-// others.
-func TestT1LyingFellowIsLoggedAndExcluded(t *testing.T) {
+// T1: a member that sends wrong bytes is logged and not asked again. All contents are fetched from others.
+func TestT1LyingMemberIsLoggedAndExcluded(t *testing.T) {
 	skip.Long(t)
 	c := newCrowd(t, 3)
 	m, _ := c.offerTree(t, 20*pieceSize)
@@ -141,7 +140,7 @@ func TestT1LyingFellowIsLoggedAndExcluded(t *testing.T) {
 	writeFile(t, liar.store.Path(large.Digest), forged)
 
 	honest := c.peers[1]
-	// It waits until only the liar's units are offered.
+	// The fetch waits until only the liar's units are offered.
 	slow := make(chan struct{})
 	honest.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
 		if to == c.submitter.host.ID() {
@@ -175,11 +174,11 @@ func TestT1LyingFellowIsLoggedAndExcluded(t *testing.T) {
 	}
 }
 
-// Collected files come only from the peer that has them, even if a fellow has the same contents, and are
-// not offered to fellows.
+// Collected files come only from the peer that has them, even if a member has the same contents, and are
+// not offered to members.
 func TestCollectionDoesNotUseTheSwarm(t *testing.T) {
 	c := newCrowd(t, 3)
-	collector, ran, fellow := c.peers[0], c.peers[1], c.peers[2]
+	collector, ran, member := c.peers[0], c.peers[1], c.peers[2]
 	b := content(1, 3*pieceSize)
 	path := t.TempDir() + "/output"
 	writeFile(t, path, b)
@@ -191,10 +190,10 @@ func TestCollectionDoesNotUseTheSwarm(t *testing.T) {
 	if err := collector.Fetch(t.Context(), c.ids[1], job, list, nil); err != nil {
 		t.Fatal(err)
 	}
-	if sent := fellow.Stats().BytesSent; sent > 0 || ran.Stats().BytesSent != list[0].Size {
-		t.Errorf("the peer has sent %d bytes, its fellow %d", ran.Stats().BytesSent, sent)
+	if sent := member.Stats().BytesSent; sent > 0 || ran.Stats().BytesSent != list[0].Size {
+		t.Errorf("the peer has sent %d bytes, its member %d", ran.Stats().BytesSent, sent)
 	}
-	if sh, _, _ := collector.swarmOf(job).find(listID(list)); sh != nil {
+	if sh, _, _ := collector.swarms.of(job).find(listID(list)); sh != nil {
 		t.Error("collected content is shared")
 	}
 }
@@ -232,9 +231,9 @@ func (g *gatedLink) Close() error {
 	return g.link.Close()
 }
 
-// T2: an origin that is unreachable for longer than allowed does not end a fetch while fellows have what
-// is missing.
-func TestT2FellowsReplaceAnUnreachableOrigin(t *testing.T) {
+// T2: an origin that is unreachable for longer than allowed does not end a fetch while members have the
+// missing units.
+func TestT2MembersReplaceAnUnreachableOrigin(t *testing.T) {
 	c := newCrowd(t, 2)
 	b := content(1, 3*pieceSize)
 	w := WantOf(b)
@@ -248,7 +247,7 @@ func TestT2FellowsReplaceAnUnreachableOrigin(t *testing.T) {
 			l, err := p.openStream(ctx, to)
 			return &gatedLink{link: l, budget: pieceSize + 1<<16, gate: gate, ended: make(chan struct{})}, err
 		}
-		select { // the fellow has reported what it has
+		select { // the member has reported its units
 		case <-here:
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -268,12 +267,13 @@ func TestT2FellowsReplaceAnUnreachableOrigin(t *testing.T) {
 	}
 }
 
-// TestUnsharedContentIsNotSent: this includes existing links. The fellow fetches the rest elsewhere.
+// TestUnsharedContentIsNotSent: after stop, no units are sent, even over existing links. The member fetches
+// the rest elsewhere.
 func TestUnsharedContentIsNotSent(t *testing.T) {
 	c := newCrowd(t, 2)
 	sharer, p := c.peers[0], c.peers[1]
 	stop := sharer.Share(job, c.submitter.host.ID(), c.ids[1:], nil)
-	const many = 4 * (fellowWindow + 1)
+	const many = 4 * (memberWindow + 1)
 	b := content(1, many*pieceSize)
 	w := WantOf(b)
 	put(t, sharer.store, "earlier job", b)
@@ -285,7 +285,7 @@ func TestUnsharedContentIsNotSent(t *testing.T) {
 	end := sync.OnceFunc(func() { close(ended) })
 	p.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
 		if to == c.submitter.host.ID() {
-			select { // the link to the fellow has ended
+			select { // the link to the member has ended
 			case <-ended:
 			case <-ctx.Done():
 				return nil, ctx.Err()
@@ -309,8 +309,8 @@ func TestUnsharedContentIsNotSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFile(t, p.store.Path(w.Digest), b)
-	if sent := sharer.Stats().BytesSent; sent > (fellowWindow+1)*pieceSize {
-		t.Errorf("it has sent %d pieces of %d", sent/pieceSize, many)
+	if sent := sharer.Stats().BytesSent; sent > (memberWindow+1)*pieceSize {
+		t.Errorf("the peer has sent %d pieces of %d", sent/pieceSize, many)
 	}
 }
 
@@ -328,8 +328,8 @@ func (c *crowd) fetchOne(t testing.TB, i int, list []Want) {
 	}
 }
 
-// Fellows get only the job's own contents, and other peers get nothing.
-func TestFellowsGetOnlySharedContents(t *testing.T) {
+// Members get only the job's own contents, and other peers get nothing.
+func TestMembersGetOnlySharedContents(t *testing.T) {
 	c := newCrowd(t, 3)
 	m, _ := c.offerTree(t, 2*pieceSize)
 	secret := content(9, 1000)
@@ -344,10 +344,10 @@ func TestFellowsGetOnlySharedContents(t *testing.T) {
 		unit int
 		ok   bool
 	}{
-		"a fellow":                     {c.peers[1], pieceID{m[len(m)-1].Digest, 1}, units - 1, true},
-		"a fellow, another unit":       {c.peers[1], pieceID{m[len(m)-1].Digest, 1}, 0, false},
-		"a fellow, another piece":      {c.peers[1], pieceID{m[len(m)-1].Digest, 0}, units - 1, false},
-		"a fellow, another job's file": {c.peers[1], pieceID{d, 0}, 0, false},
+		"a member":                     {c.peers[1], pieceID{m[len(m)-1].Digest, 1}, units - 1, true},
+		"a member, another unit":       {c.peers[1], pieceID{m[len(m)-1].Digest, 1}, 0, false},
+		"a member, another piece":      {c.peers[1], pieceID{m[len(m)-1].Digest, 0}, units - 1, false},
+		"a member, another job's file": {c.peers[1], pieceID{d, 0}, 0, false},
 		"a stranger":                   {stranger, pieceID{m[0].Digest, 0}, 0, false},
 	}
 	for name, tt := range tests {

@@ -9,22 +9,22 @@ import (
 	"os"
 )
 
-// A spool is content whose digest is known only when all of it has arrived, such as content from the web.
-// It is stored in partial/<key>, where the key identifies its source. It is counted, resumed and evicted
+// A spool is content whose digest is known only when all of it has arrived, such as content from the web. A
+// spool is stored in partial/<key>, where the key identifies its source. It is counted, resumed and evicted
 // like other partial contents.
 type spool struct {
 	store  *Store
 	claim  *claim
 	key    Digest
 	f      *os.File
-	hash   hash.Hash // of the bytes in the file
+	hash   hash.Hash // hash of the bytes in the file
 	offset int64     // number of bytes in the file
 	aside  int64     // bytes counted against the limit
 }
 
 // openSpool opens the spool of a source with the bytes that have arrived. Until it is closed, other
 // callers with the same key wait.
-func (s *Store) openSpool(ctx context.Context, key Digest) (*spool, error) {
+func openSpool(ctx context.Context, s *Store, key Digest) (*spool, error) {
 	sp := &spool{store: s, key: key, hash: sha256.New()}
 	for sp.claim == nil {
 		if busy := sp.take(); busy != nil {
@@ -36,7 +36,7 @@ func (s *Store) openSpool(ctx context.Context, key Digest) (*spool, error) {
 		}
 	}
 	var err error
-	if sp.f, err = os.OpenFile(s.partialPath(key), os.O_RDWR|os.O_CREATE, fileMode); err == nil {
+	if sp.f, err = os.OpenFile(s.dir.partial(key), os.O_RDWR|os.O_CREATE, fileMode); err == nil {
 		sp.offset, err = io.Copy(sp.hash, contextReader{ctx, io.LimitReader(sp.f, sp.aside)})
 	}
 	if err == nil {
@@ -135,7 +135,7 @@ func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
 	case old == nil:
 	case old.claim != nil:
 		return old.claim.done, nil
-	case old.complete && s.pins[d] > 0: // it may be served, so the file must not be replaced
+	case old.complete && s.pins.count[d] > 0: // it may be served, so the file must not be replaced
 		if err := s.remove(sp.key); err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
 		}
 		old = nil
 	}
-	if err := moveInto(s.partialPath(sp.key), s.Path(d)); err != nil {
+	if err := moveInto(s.dir.partial(sp.key), s.Path(d)); err != nil {
 		return nil, err
 	}
 	s.forget(sp.key)
@@ -164,7 +164,7 @@ func (sp *spool) close() {
 		_ = sp.f.Close() // the digest reveals a write error
 	}
 	if sp.offset == 0 {
-		_ = os.Remove(sp.store.partialPath(sp.key)) // nothing to resume
+		_ = os.Remove(sp.store.dir.partial(sp.key)) // nothing to resume
 	}
 	sp.claim.release()
 }

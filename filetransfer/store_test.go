@@ -51,7 +51,7 @@ func TestT4PinnedContentIsNeverEvicted(t *testing.T) {
 	s.Unpin("over")
 	put(t, s, "big", content(3, 300))
 	if !s.Has(a) || s.Has(b) {
-		t.Errorf("has pinned %v, unpinned %v", s.Has(a), s.Has(b))
+		t.Errorf("pinned content is stored: %v, unpinned content: %v", s.Has(a), s.Has(b))
 	}
 	s.Unpin("running") // the second job still uses it
 	if _, err := s.Put(t.Context(), "more", content(4, 400)); !errors.Is(err, errFull) {
@@ -76,7 +76,7 @@ func TestT4LeastRecentlyUsedGoesFirst(t *testing.T) {
 	s = openStore(t, dir, 1000)
 	put(t, s, "l", content(3, 400))
 	if !s.Has(a) || s.Has(b) {
-		t.Errorf("has used %v, unused %v", s.Has(a), s.Has(b))
+		t.Errorf("used content is stored: %v, unused content: %v", s.Has(a), s.Has(b))
 	}
 }
 
@@ -94,11 +94,11 @@ func TestContentInUseKeepsItsModificationTime(t *testing.T) {
 	}
 	s.Unpin("j")
 	if info, err := os.Stat(s.Path(d)); err != nil || !info.ModTime().Equal(past) {
-		t.Errorf("while it is pinned: got %v, %v; want %v", info.ModTime(), err, past)
+		t.Errorf("while the content is pinned: got %v, %v; want %v", info.ModTime(), err, past)
 	}
 	s.Unpin("k")
 	if info, err := os.Stat(s.Path(d)); err != nil || info.ModTime().Equal(past) {
-		t.Errorf("once no job uses it: still %v, %v", info.ModTime(), err)
+		t.Errorf("once no job uses the content: still %v, %v", info.ModTime(), err)
 	}
 }
 
@@ -113,16 +113,16 @@ func TestOpenStoreEvictsDownToASmallerLimit(t *testing.T) {
 	}
 }
 
-// A killed process leaves partial files of any length, and perhaps one beside its complete content. None
-// of them is ever used as content.
+// A killed process leaves partial files of any length, and perhaps one beside its complete content. No partial
+// file is ever used as content.
 func TestT1StoreAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1000)
 	whole, half := content(1, 100), content(2, 100)
 	d := put(t, s, "j", whole)
-	writeFile(t, s.partialPath(d), whole[:30])
-	writeFile(t, s.partialPath(DigestOf(half)), half[:40])
-	writeFile(t, filepath.Join(dir, "ab", d.String()), whole) // not its folder
+	writeFile(t, s.dir.partial(d), whole[:30])
+	writeFile(t, s.dir.partial(DigestOf(half)), half[:40])
+	writeFile(t, filepath.Join(dir, "ab", d.String()), whole) // in a wrong folder
 	writeFile(t, filepath.Join(dir, "README"), whole)
 	s = openStore(t, dir, 1000)
 	if !s.Has(d) || s.Has(DigestOf(half)) || s.Bytes() != 140 {
@@ -141,8 +141,8 @@ func TestT1StoreAfterKill(t *testing.T) {
 func TestTooLongPartialIsNotResumed(t *testing.T) {
 	s := openStore(t, t.TempDir(), 1000)
 	b := content(1, 100)
-	writeFile(t, s.partialPath(DigestOf(b)), make([]byte, 150))
-	s = openStore(t, s.dir, 1000)
+	writeFile(t, s.dir.partial(DigestOf(b)), make([]byte, 150))
+	s = openStore(t, string(s.dir), 1000)
 	put(t, s, "j", b)
 	wantFile(t, s.Path(DigestOf(b)), b)
 	wantBytes(t, s)

@@ -29,7 +29,7 @@ import (
 //	  +--------------------- asks for more ---------------------------------+
 type stream struct {
 	t    *transfer
-	id   int // of the source in the plan
+	id   int // number of the source in the plan
 	peer p2ppeer.ID
 
 	link    link
@@ -40,7 +40,7 @@ type stream struct {
 	parts   chan part     // to the keeper
 
 	// Guarded by t.mu.
-	asked []asked   // requests not answered in full, oldest first
+	asked []asked   // requests that are not completely answered, oldest first
 	part  int       // number of contents of the oldest request that have arrived
 	until time.Time // current read deadline of the link
 	over  bool      // the reader must stop
@@ -228,7 +228,7 @@ func (st *stream) Read(b []byte) (int, error) {
 	}
 	n, err := st.link.Read(b)
 	st.count(n)
-	if n > 0 && st.inPart { // other messages are no sign of progress
+	if n > 0 && st.inPart { // other messages do not show progress
 		t.mu.Lock()
 		t.plan.sending(st.id, t.now())
 		t.mu.Unlock()
@@ -283,8 +283,8 @@ func ended(err error) error {
 	return wrongError{err}
 }
 
-// refused handles a refusal. It is final if it comes from the origin. A fellow may not have started, or
-// may have ended, its own part of the job.
+// refused handles a refusal. A refusal of the origin is final. A member may not have started its own part of
+// the job, or may have ended it.
 func (st *stream) refused(err error) error {
 	if st.id != origin {
 		return brokenError{err}
@@ -299,7 +299,7 @@ func (st *stream) refused(err error) error {
 
 func (st *stream) has(a answer) error {
 	if st.id == origin {
-		return wrong("protocol violation: the origin sent a list of what it has")
+		return wrong("protocol violation: the origin announced units")
 	}
 	st.t.mu.Lock()
 	defer st.t.mu.Unlock()
@@ -356,7 +356,7 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 		return brokenError{fmt.Errorf("%s, piece %d: %w", w, piece, err)}
 	}
 	st.measure(cmp.Or(packed, size), time.Since(begun))
-	t.svc.bytesReceived.Add(int64(size))
+	t.svc.counts.bytesReceived.Add(int64(size))
 	t.mu.Lock()
 	if st.part++; p.last {
 		st.asked, st.part = st.asked[1:], 0
@@ -368,7 +368,7 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 
 // buffer returns a buffer for a part once there is room. The reader holds no other buffer while it waits,
 // and the keeper, which frees buffers, never waits for one. Parts of the origin need no room, so slow
-// fellows do not delay it.
+// members do not delay it.
 func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
 	if st.id != origin {
 		select {
@@ -465,7 +465,7 @@ func (st *stream) keep(p part) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if st.id == origin && len(t.fellows) > 0 {
+	if st.id == origin && len(t.members) > 0 {
 		st.send(encodeGot(p.unit))
 	}
 	st.units++

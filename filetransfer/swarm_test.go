@@ -36,27 +36,27 @@ type world struct {
 type simSite struct {
 	up, down       float64 // bytes per second
 	upFree, inFree time.Duration
-	sent           int // number of slices that have left it
+	sent           int // number of slices that have left the site
 }
 
 type simHost struct {
 	w        *world
 	number   int
 	up, down float64 // bytes per second
-	lies     bool    // the data that it passes on is wrong
-	stalls   bool    // it never answers
+	lies     bool    // the host passes on wrong data
+	stalls   bool    // the host never answers
 	plan     *plan
 	have     bitset
 	peers    []int // hosts by source: 0 is the origin
 	banned   map[int]bool
-	site     *simSite      // nil: a site of its own
-	idle     bool          // it requests nothing, although it announces to fetch
-	pause    time.Duration // delay before each slice that it sends
+	site     *simSite      // nil for a site with only this host
+	idle     bool          // the host announces a fetch, but requests nothing
+	pause    time.Duration // delay before each slice that the host sends
 
 	queue  [][]*sending // per destination host, served in turn
 	turn   [2]int
-	busy   [2]bool       // its link within the site, and the link out of it
-	inFree time.Duration // when its incoming link is free
+	busy   [2]bool       // the link within the site is busy; the link out of the site is busy
+	inFree time.Duration // time when the incoming link is free
 	doneAt time.Duration
 }
 
@@ -225,7 +225,7 @@ func (h *simHost) serve() {
 	}
 }
 
-// way returns 0 for a host at the same site, else 1.
+// way returns the direction of a host: 0 at the same site, 1 at another site.
 func (h *simHost) way(to *simHost) int {
 	if h.site != nil && h.site == to.site {
 		return 0
@@ -233,8 +233,8 @@ func (h *simHost) way(to *simHost) int {
 	return 1
 }
 
-// send records that a slice is sent now. It returns how long the sender is busy with it, and when it
-// arrives.
+// send records that a slice is sent now. It returns how long the sender is busy with the slice, and when the
+// slice arrives.
 func (h *simHost) send(to *simHost) (out, in time.Duration) {
 	now := h.w.now
 	took := func(rate float64) time.Duration { return time.Duration(sliceSize / rate * float64(time.Second)) }
@@ -344,14 +344,14 @@ func (w *world) copies() float64 {
 }
 
 // TestSwarm checks staging at virtual time. The origin sends a file to all peers in 1.5 times the time of
-// one copy, and sends at most 1.6 copies. This holds even if peers are slow, stall or lie.
+// one copy, and sends at most 1.6 copies, even if peers are slow, stall or lie.
 func TestSwarm(t *testing.T) {
 	tests := []struct {
 		name   string
 		peers  int
 		units  int
 		copies float64
-		times  float64 // multiple of the time of one copy; 0: not checked
+		times  float64 // multiple of the time of one copy, or 0 to skip the check
 		change func(w *world, rng *rand.Rand)
 	}{
 		{name: "one", peers: 1, units: 256, copies: 1, times: 1.1},
@@ -401,8 +401,8 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
-// TestSwarmAtSites simulates peers at sites with slow uplinks: one copy enters each site, and the other
-// peers of the site get it from there. A neighbor that is dead, lies, or fetches nothing costs a bounded
+// TestSwarmAtSites simulates peers at sites with slow uplinks. One copy enters each site, and the other peers
+// of the site get their units from there. A neighbor that has failed, lies, or fetches nothing costs a bounded
 // time.
 func TestSwarmAtSites(t *testing.T) {
 	const up = 10 * mbit

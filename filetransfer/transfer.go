@@ -16,28 +16,28 @@ import (
 
 const (
 	// maxFailures is how many consecutive streams may break without a unit, over at least outageTimeout,
-	// before the origin is given up. It is not given up while fellows supply units.
+	// before the origin is given up. The origin is not given up while members supply units.
 	maxFailures = 5
-	// maxFellowFailures is that number for a fellow, which may start some seconds later than this peer.
-	maxFellowFailures = 9
+	// maxMemberFailures is the same bound for a member, which may start some seconds later than this peer.
+	maxMemberFailures = 9
 	// maxDoublings bounds the pause between two streams: 3.2 s.
 	maxDoublings = 5
 	// tickEvery is the interval between ticks of a plan.
 	tickEvery = 250 * time.Millisecond
 )
 
-// A transfer fills one claim from the origin and the fellows.
+// A transfer fills one claim from the origin and the members.
 type transfer struct {
 	svc      *Service
 	from     p2ppeer.ID   // the origin
-	fellows  []p2ppeer.ID // source i+1 of the plan is fellows[i]
-	near     []p2ppeer.ID // fellows at this peer's site
+	members  []p2ppeer.ID // source i+1 of the plan is members[i]
+	near     []p2ppeer.ID // members at this peer's site
 	job      string
 	id       Digest // identifies list
 	list     []Want
 	units    []unit
 	claim    *claim
-	share    *share // nil: nothing is shared
+	share    *share // nil if the list is not shared
 	progress func(int64)
 
 	begun  time.Time
@@ -50,7 +50,7 @@ type transfer struct {
 	streams map[int]*stream
 	// Modified only with both disk and mu held.
 	mine  map[int]bool   // incomplete contents of the claim, as indices into list
-	there map[int]bitset // for large ones of these, the pieces that are present
+	there map[int]bitset // for those of several pieces, the pieces that are present
 }
 
 // A brokenError reports the end of a stream that another stream may replace.
@@ -64,7 +64,7 @@ func (t *transfer) run(ctx context.Context) error {
 		return err
 	}
 	t.begun, t.streams = time.Now(), map[int]*stream{}
-	t.plan = newPlan(len(t.units), done, len(t.fellows), rand.Uint64(), 0)
+	t.plan = newPlan(len(t.units), done, len(t.members), rand.Uint64(), 0)
 	if t.plan.complete() {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (t *transfer) run(ctx context.Context) error {
 	ctx, t.finish = context.WithCancel(ctx)
 	defer t.finish()
 	g.Go(func() error { return t.follow(ctx, origin, t.from) })
-	for i, p := range t.fellows {
+	for i, p := range t.members {
 		g.Go(func() error {
 			t.giveUp(p, t.follow(ctx, i+1, p))
 			return nil
@@ -86,10 +86,10 @@ func (t *transfer) run(ctx context.Context) error {
 	return nil // only the origin was unreachable
 }
 
-// place tells the plan which fellows are at this peer's site.
+// place tells the plan which members are at this peer's site.
 func (t *transfer) place() {
 	near := map[int]uint64{}
-	for i, p := range t.fellows {
+	for i, p := range t.members {
 		if slices.Contains(t.near, p) {
 			near[i+1] = siteKey(p)
 		}
@@ -97,7 +97,7 @@ func (t *transfer) place() {
 	t.plan.place(siteKey(t.svc.host.ID()), near)
 }
 
-// otherSite reports whether some fellows are at this peer's site and p is not. The link to p may then be
+// otherSite reports whether some members are at this peer's site and p is not. The link to p may then be
 // slow and shared with the rest of the site.
 func (t *transfer) otherSite(p p2ppeer.ID) bool {
 	return len(t.near) > 0 && !slices.Contains(t.near, p)
@@ -117,7 +117,7 @@ func (t *transfer) giveUp(p p2ppeer.ID, err error) {
 	}
 }
 
-// prepare determines which units are present, and shares those of partial contents.
+// prepare determines which units are present, and shares the present units of partial contents.
 func (t *transfer) prepare(ctx context.Context) (done bitset, err error) {
 	index := make(map[Digest]int, len(t.list))
 	for i, w := range t.list {
@@ -145,8 +145,8 @@ func (t *transfer) prepare(ctx context.Context) (done bitset, err error) {
 	return done, nil
 }
 
-// readBack returns which pieces of a content are present. If all are, it completes the content in the
-// store.
+// readBack returns which pieces of a content are present. If all pieces are, readBack completes the content
+// in the store.
 func (t *transfer) readBack(ctx context.Context, w Want) (bitset, error) {
 	if !t.claim.begun[w.Digest] {
 		return newBitset(pieces(w.Size)), nil
@@ -174,7 +174,7 @@ func (t *transfer) lacking(u unit) (contents []int) {
 func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 	limit := maxFailures
 	if id != origin {
-		limit = maxFellowFailures
+		limit = maxMemberFailures
 	}
 	came := time.Now() // time of the last unit, or the start
 	for failures := 0; ; {
@@ -201,14 +201,14 @@ func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 	}
 }
 
-// supplied reports whether fellows may supply more units.
+// supplied reports whether members may supply more units.
 func (t *transfer) supplied() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.plan.supplied(t.now())
 }
 
-// pause waits for d/2 to 3d/2, at random because both sides may retry, or until ctx ends, and then
+// pause waits for a random time from d/2 to 3d/2, because both sides may retry. If ctx ends first, pause
 // returns its error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d/2 + rand.N(d))
@@ -255,7 +255,7 @@ func (t *transfer) ask(st *stream) {
 			return
 		}
 		lacking := t.lacking(t.units[u])
-		if len(lacking) == 0 { // its contents arrived in parts, from two sources
+		if len(lacking) == 0 { // the parts of this unit arrived from two sources
 			t.plan.found(st.id)
 			t.has(u)
 			continue
@@ -272,7 +272,7 @@ func (t *transfer) has(u int) {
 	}
 }
 
-// write writes a verified part of a unit to its place, unless it is present.
+// write writes a verified part of a unit to its place, unless the part is present.
 func (t *transfer) write(u unit, content int, b []byte) error {
 	t.disk.Lock()
 	defer t.disk.Unlock()
@@ -292,7 +292,7 @@ func (t *transfer) write(u unit, content int, b []byte) error {
 		if err := t.claim.complete(w); err != nil {
 			return err
 		}
-		t.svc.filesReceived.Add(1)
+		t.svc.counts.filesReceived.Add(1)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -34,7 +34,7 @@ type link interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// errSendTimeout reports that the peer reads nothing. The peer may be disconnected, so this is no protocol
+// errSendTimeout reports that the peer reads nothing. The peer may be disconnected, so this is not a protocol
 // violation.
 var errSendTimeout = errors.New("timed out sending to the peer")
 
@@ -163,7 +163,7 @@ func newAnswerReader(r io.Reader, units int) *answerReader {
 // An answer is one of: size bytes, to be read with bytes; units that are taken; units that the peer has.
 type answer struct {
 	size   int
-	packed int // compressed size on the wire; 0: uncompressed
+	packed int // compressed size on the wire, or 0 if uncompressed
 	taken  bitset
 	have   bitset
 	more   []uint32

@@ -12,17 +12,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Need states what a job needs: slots for N ranks with R replicas each.
+// A Need states the slots that a job needs: for N ranks with R replicas each.
 type Need struct {
 	Job      string // unique among this submitter's jobs; at most 128 bytes
 	N, R     int
 	Strategy Strategy
 	// Since is when the job began to wait for slots. In a peer's queue, jobs that began earlier come
-	// first. Zero: now.
+	// first. The zero time means now.
 	Since time.Time
-	// Waits puts the job into the queue of each peer that has no slots for it. It stays there until
-	// Reserve succeeds or finds it hopeless, or Leave is called. Set it only if the caller will try
-	// again. Clear it after a shortage that was Hopeless, when the job would only block others.
+	// Waits puts the job into the queue of each peer that has no slots for it. The job stays there until
+	// Reserve succeeds or finds it hopeless, or until Leave is called. Set Waits only if the caller tries
+	// again. Clear Waits after a shortage that was Hopeless, when the job would only block others.
 	Waits bool
 	// Kinds lists the kinds of the job's programs, for the policies of the peers' owners.
 	Kinds []string
@@ -46,21 +46,21 @@ type Candidate struct {
 	Slots  int           // advertised free slots
 	Total  int           // advertised slots, free or not
 	Cached int64         // bytes of the job's files in its cache
-	Speed  int           // of one processor, in any unit; 0: unknown
+	Speed  int           // speed of one processor, in any unit; 0 if unknown
 	RTT    time.Duration // round-trip time from the submitter
 	Domain Domain
-	// Unheard marks a peer that did not answer the job's last attempt. It is asked again, but the attempt
-	// waits for it no longer than for the others, because their slots are held meanwhile.
+	// Unheard marks a peer that did not answer the job's last attempt. The peer is asked again, but the
+	// attempt waits for it no longer than for the others, because their slots are held meanwhile.
 	Unheard bool
 }
 
 // maxCandidates bounds the candidates that are remembered for a waiting job.
 const maxCandidates = 1024
 
-// Remember returns the candidates of a search, followed by those of earlier searches that it does not
-// include. The earlier ones count as having nothing free. A job that waits in queues needs all of them. A
-// search ends once it has seen enough slots, but those may be kept for other jobs, and the slots kept for
-// this job may be elsewhere.
+// Remember returns the candidates of a search, followed by the candidates of earlier searches that it did
+// not find. The earlier ones count as having no free slots. A job that waits in queues needs all of them. A
+// search ends once it has seen enough slots, but these slots may be kept for other jobs, and the slots kept
+// for this job may be elsewhere.
 func Remember(found, before []Candidate) []Candidate {
 	all, named := slices.Clone(found), make(map[p2ppeer.ID]bool)
 	for _, c := range found {
@@ -75,36 +75,36 @@ func Remember(found, before []Candidate) []Candidate {
 	return all
 }
 
-// An attempt is the pure core of Reserve. It decides which peers to ask for how many slots, and when the
+// An attempt is the pure core of Reserve. It decides which peers to ask, for how many slots, and when the
 // granted slots are enough.
 //
 //	next ---> asks ---> (peers) ---> granted | refused --+
 //	  ^                                                  |
 //	  +--------------------------------------------------+   until enough, or no peer is left
 //
-// Its target is more than it needs: n*r + 3*ceil(log2(n*r)) slots, the overbooking of P2P-MPI. It asks
-// other peers for slots that are refused or not answered in time. If many requests are refused, it asks
-// for correspondingly more; see acceptance.
+// Its target is more than the job needs: n*r + 3*ceil(log2(n*r)) slots, the overbooking of P2P-MPI. An
+// attempt asks other peers for slots that are refused or not granted in time. If many requests are refused,
+// it asks for correspondingly more slots; see acceptance.
 type attempt struct {
 	need   Need
 	target int
 	peers  []asked // ordered by the strategy
 	groups [][]int // failure domains of the peers, one numbering per width; see groups
-	best   []int   // the element of groups that can separate all replicas of a rank; nil: none, or not needed
+	best   []int   // the element of groups that can separate all replicas of a rank, or nil
 	took   []time.Duration
 }
 
 // asked is a candidate and the state of the requests to it.
 type asked struct {
 	Candidate
-	wanted  int // slots last asked for; 0: not asked yet
-	granted int // slots that it holds for the job
+	wanted  int // slots last asked for, or 0 before the first request
+	granted int // slots that the peer holds for the job
 	key     Key
-	machine string // empty: unknown
+	machine string // name of its machine, or empty if unknown
 	pending bool   // a request is unanswered
 	late    bool   // the unanswered request exceeds responseTimeout
-	reason  Reason // why it is excluded; 0 if it is not
-	place   Place  // place in its queue
+	reason  Reason // reason why the peer is excluded, or 0
+	place   Place  // place in the peer's queue
 }
 
 // An ask is a Hold request to send to attempt.peers[index].
@@ -162,8 +162,8 @@ func (a *attempt) slots(count func(asked) int) []PeerSlots {
 }
 
 // next returns the requests to send now and marks them as sent. It first asks new peers, distributing
-// slots as the strategy distributes processes. Then it asks for more from peers that granted all they
-// were asked for.
+// slots as the strategy distributes processes. Then it asks for more slots at peers that granted all slots
+// of their last request.
 func (a *attempt) next() []ask {
 	if a.enough() && !a.waits() {
 		return nil
@@ -248,7 +248,7 @@ func (a *attempt) acceptance() float64 {
 	return max(0.1, float64(granted)/float64(wanted))
 }
 
-// bounds of responseTimeout, and its ratio to the median response time
+// Bounds of responseTimeout, and its ratio to the median response time.
 const (
 	minResponseTimeout    = 150 * time.Millisecond
 	firstResponseTimeout  = 500 * time.Millisecond
@@ -256,8 +256,8 @@ const (
 	responseTimeoutFactor = 4
 )
 
-// responseTimeout returns how long a peer may take to answer before the attempt asks others in its place.
-// It is a multiple of the median response time.
+// responseTimeout returns how long a peer may take to answer before the attempt asks others in its place: a
+// multiple of the median response time.
 func (a *attempt) responseTimeout() time.Duration {
 	if len(a.took) == 0 {
 		return firstResponseTimeout
@@ -273,7 +273,7 @@ func (a *attempt) answered(took time.Duration) { a.took = append(a.took, took) }
 func (a *attempt) overdue(index int) { a.peers[index].late = true }
 
 // granted records a peer's grant. It ignores slots beyond the request, and slots that would put more than
-// N processes on one machine; these are given back later.
+// N processes on one machine; the ignored slots are given back later.
 func (a *attempt) granted(index int, g Grant) {
 	if g.Slots < 1 {
 		a.refused(index, Malformed)
@@ -355,9 +355,9 @@ func (a *attempt) enough() bool {
 	return slots >= a.need.N*a.need.R
 }
 
-// waits reports whether to wait for further answers although every process can be placed. It does if the
-// granted slots would put replicas of a rank into one failure domain, and peers that have not answered or
-// were not asked yet may separate them.
+// waits reports whether to wait for further answers although every process can be placed: the granted slots
+// would put replicas of a rank into one failure domain, and peers that have not answered or were not asked
+// yet may separate them.
 func (a *attempt) waits() bool {
 	parts := func(count func(asked) int) bool {
 		return apart(a.slots(count), a.best, a.need.N) >= a.need.N*a.need.R
@@ -401,8 +401,8 @@ func (a *attempt) confirmed(p Placement, err error) {
 }
 
 // unused returns the peers that placed does not use and that may hold slots for the job or have it in
-// their queue. Those that answered come in answered. Those whose answer never came, or that only an
-// earlier attempt may have asked, come in silent.
+// their queue. answered contains those that have answered. silent contains those that have not, and those
+// that only an earlier attempt may have asked.
 func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	used := map[p2ppeer.ID]bool{}
 	for _, p := range placed {
@@ -420,7 +420,7 @@ func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	return answered, silent
 }
 
-// shortage returns an error that states what was found and why it was not enough.
+// shortage returns an error that states how many slots were found and why they are not enough.
 func (a *attempt) shortage() *ShortageError {
 	e := &ShortageError{Need: a.need, Considered: len(a.peers), Reasons: map[Reason]int{}, Hopeless: a.hopeless()}
 	e.FoundPeers, e.FoundSlots = a.found()

@@ -18,7 +18,7 @@ func candidates(slots ...int) []Candidate {
 	return cs
 }
 
-// reply answers the request to peer; without slots it is a refusal with the reason.
+// A reply is the answer of a peer to a request: slots, or a refusal with the reason.
 type reply struct {
 	peer  string
 	slots int
@@ -35,25 +35,25 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 		enough     bool
 	}{
 		{
-			"spread asks each for one when there are many",
+			"spread asks each of many peers for one",
 			Need{N: 2, R: 1, Strategy: Spread}, candidates(4, 4, 4, 4, 4, 4),
 			[]reply{{"a", 1, 0}, {"b", 1, 0}},
 			"a1 b1 c1 d1 e1;;", true,
 		},
 		{
-			"concentrate asks the nearest for all that is of use",
+			"concentrate asks the nearest for all usable slots",
 			Need{N: 2, R: 2, Strategy: Concentrate}, candidates(4, 4, 4, 4, 4, 4),
 			[]reply{{"a", 2, 0}, {"b", 2, 0}},
 			"a2 b2 c2 d2 e2;;", true,
 		},
 		{
-			"a refusal is made up for by the next",
+			"a refusal is compensated by the next peer",
 			Need{N: 1, R: 1, Strategy: Spread}, candidates(1, 1, 1),
 			[]reply{{"a", 0, Busy}, {"b", 0, Denied}, {"c", 1, 0}},
 			"a1;b1;c1;", true,
 		},
 		{
-			"when no new peer is left, peers that granted all are asked for more",
+			"peers that granted all are asked for more when no new peer is left",
 			Need{N: 4, R: 1, Strategy: Spread}, candidates(4, 1, 1, 1, 1, 1, 1, 1, 1, 1),
 			[]reply{{"a", 1, 0}, {"b", 0, Busy}, {"c", 0, Busy}, {"d", 0, Busy}, {"e", 0, Busy}, {"f", 0, Busy},
 				{"g", 0, Busy}, {"h", 0, Busy}, {"i", 0, Busy}, {"j", 0, Busy}, {"a", 2, 0}, {"a", 4, 0}},
@@ -78,7 +78,7 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 			"b1;a1;", true,
 		},
 		{
-			"who does not wait asks for what was free, and more of who gives that",
+			"a job that does not wait asks for the advertised free slots, then for more",
 			Need{N: 4, R: 1, Strategy: Spread}, []Candidate{{Peer: "a", Slots: 0, Total: 4}},
 			[]reply{{"a", 1, 0}, {"a", 4, 0}},
 			"a1;a4;", true,
@@ -96,13 +96,13 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 			"a1;", false,
 		},
 		{
-			"more than asked for is not believed",
+			"slots beyond the request do not count",
 			Need{N: 2, R: 2, Strategy: Spread}, candidates(1, 1),
 			[]reply{{"a", 99, 0}, {"b", 99, 0}},
 			"a1 b1;;", false,
 		},
 		{
-			"a grant of nothing is a refusal",
+			"a grant of no slots is a refusal",
 			Need{N: 1, R: 1, Strategy: Spread}, candidates(1, 1),
 			[]reply{{"a", 0, 0}, {"b", -1, 0}},
 			"a1;b1;", false,
@@ -172,9 +172,9 @@ func TestReasonOf(t *testing.T) {
 		err  error
 		want Reason
 	}{
-		{"bare", Busy, Busy},
+		{"not wrapped", Busy, Busy},
 		{"wrapped with its cause", fmt.Errorf("hold: %w: %w", Unreachable, errors.New("refused")), Unreachable},
-		{"none", errors.New("stream reset"), Silent},
+		{"no reason", errors.New("stream reset"), Silent},
 	}
 	for _, tt := range tests {
 		if got := reasonOf(tt.err); got != tt.want {

@@ -28,15 +28,15 @@ type Client struct{ host host.Host }
 func NewClient(h host.Host) *Client { return &Client{host: h} }
 
 // Hold asks peer for slots. It ignores q.Submitter: the peer sees this host as the submitter. If ctx ends
-// before the answer arrives, the peer releases what it holds or would hold later. The error wraps a
-// Reason or a *queued.
+// before the answer arrives, the peer releases the slots, also if it processes the request only later. The
+// error wraps a Reason or a *queued.
 func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error) {
 	asked := time.Now()
 	a, err := c.call(ctx, peer, holdRequest(q))
-	if err != nil {
-		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", q.Slots, peer, err)
+	var g Grant
+	if err == nil {
+		g, err = grantOf(a, asked)
 	}
-	g, err := grantOf(a, asked)
 	if err != nil {
 		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", q.Slots, peer, err)
 	}
@@ -56,8 +56,8 @@ func (c *Client) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots in
 	return nil
 }
 
-// Release gives back what job holds at peer and has not started. If waits is true, the job stays in the
-// peer's queue. If ctx ends before the answer arrives, the peer may still process the request.
+// Release gives back the slots that job holds at peer and has not used. If waits is true, the job stays in
+// the peer's queue. If ctx ends before the answer arrives, the peer may still process the request.
 func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error {
 	a, err := c.call(ctx, peer, releaseRequest(job, waits))
 	if err == nil {
@@ -81,7 +81,7 @@ func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (answ
 		if err != nil && q.GetHold() != nil {
 			_ = stream.Reset() // see taken
 		}
-		_ = stream.Close() // no reset, not even on failure: sent data has to arrive
+		_ = stream.Close() // not a reset, even on failure, because sent data has to arrive
 	}()
 	defer context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Unix(1, 0)) })()
 	if err := pbio.NewDelimitedWriter(stream).WriteMsg(q); err != nil {

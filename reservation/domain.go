@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// A Domain describes the failure domain of a peer: what it shares with peers that may fail together with
-// it. Two replicas of a rank are put into different failure domains if possible.
+// A Domain describes the failure domain of a peer: the properties that it shares with peers that may fail
+// together with it. Two replicas of a rank are put into different failure domains if possible.
 type Domain struct {
-	Owner     string   `json:"owner,omitempty"`     // owner of the machine; empty: unknown
+	Owner     string   `json:"owner,omitempty"`     // owner of the machine, or empty if unknown
 	Verified  bool     `json:"verified,omitempty"`  // Owner is signed by a private network's owner; else claimed
-	Addresses []string `json:"addresses,omitempty"` // observed, of the machine or router; any consistent notation
+	Addresses []string `json:"addresses,omitempty"` // observed addresses of the machine or router, in any consistent notation
 	Said      string   `json:"said,omitempty"`      // claimed address, if none was observed
-	Site      string   `json:"site,omitempty"`      // as declared by the owner; empty: none
+	Site      string   `json:"site,omitempty"`      // site as declared by the owner; may be empty
 }
 
-// A level is one criterion for peers that may fail together: those with a name in common. If said is
+// A level is one criterion for peers that may fail together: peers with a name in common. If claimed is
 // true, the names are claims. Then a group formed at earlier levels takes part only if all its members
 // make the same claim. So a lying peer can neither join groups of other peers nor gain more separation
 // than a peer without claims.
@@ -25,18 +25,18 @@ type level struct {
 }
 
 var (
-	signed      = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // unknown owners: one group
+	signed      = level{names: func(d Domain) []string { return []string{"owner " + d.Owner} }} // unknown owners form one group
 	address     = level{names: func(d Domain) []string { return labels("addr", d.Addresses...) }}
 	claimedAddr = level{func(d Domain) []string { return labels("addr", d.Said) }, true}
 	owner       = level{func(d Domain) []string { return labels("owner", d.Owner) }, true}
 	site        = level{func(d Domain) []string { return labels("site", d.Site) }, true}
 )
 
-// A width is a set of levels that are applied in order. Peers that one of them joins may fail together.
+// A width is a list of levels, which are applied in order. Peers that one level joins may fail together.
 type width []level
 
-// widths lists the widths, the most careful first. ownersFirst replaces it if owners are verified. A
-// claimed owner is the last criterion to separate peers of one address.
+// widths lists the widths, the most careful first. If owners are verified, ownersFirst takes its place. A
+// claimed owner is the last criterion that separates peers of one address.
 var (
 	widths      = []width{{address, claimedAddr, owner, site}, {address, claimedAddr, owner}, {address, claimedAddr, site}, {address, claimedAddr}, {owner}}
 	ownersFirst = []width{{signed, address, claimedAddr, site}, {signed, address, claimedAddr}, {signed}, {address, claimedAddr, site}, {address, claimedAddr}}
@@ -44,14 +44,14 @@ var (
 
 // groups partitions the peers, which are to run want processes of n ranks, once per width. Peers with the
 // same number may fail together, directly or through peers that may fail with both. best is the first
-// partition in which no group needs more than n processes; nil if there is none. groups omits partitions
-// into single peers, and those before best that conflict with it.
+// partition in which no group needs more than n processes, or nil if no partition is. groups omits
+// partitions into single peers, and partitions before best that conflict with best.
 func groups(peers []PeerSlots, n, want int) (all [][]int, best []int) {
-	ways := widths
+	chosen := widths
 	if slices.ContainsFunc(peers, func(p PeerSlots) bool { return p.Domain.Verified }) {
-		ways = ownersFirst
+		chosen = ownersFirst
 	}
-	for _, w := range ways {
+	for _, w := range chosen {
 		g, any := group(peers, w)
 		if !any {
 			continue
@@ -169,7 +169,7 @@ func sum(group []int, have ...[]int) []int {
 }
 
 // Apart returns the candidates ordered by how little they share with the domains of the rank's other
-// replicas, as Assign weighs it. The order is stable.
+// replicas, by the weights of Assign. The order is stable.
 func Apart(candidates []Candidate, others []Domain) []Candidate {
 	out := slices.Clone(candidates)
 	slices.SortStableFunc(out, func(a, b Candidate) int {
@@ -178,7 +178,7 @@ func Apart(candidates []Candidate, others []Domain) []Candidate {
 	return out
 }
 
-// shared returns a weight for what d has in common with any of others.
+// shared returns a weight for the properties that d has in common with any of others.
 func (d Domain) shared(others []Domain) (weight int) {
 	at := func(d Domain) []string { return append(address.names(d), claimedAddr.names(d)...) }
 	kinds := []func(Domain) []string{owner.names, site.names, at} // in ascending weight

@@ -46,7 +46,7 @@ func conflicts(group []int, a Assignment) int {
 	return n
 }
 
-// promised returns the widths that Assign satisfies where possible. Verified owners come before sites and
+// promised returns the widths that Assign satisfies if possible. Verified owners come before sites and
 // addresses. Claimed owners come before sites, but never without addresses.
 func promised(peers []PeerSlots, n, r int) []width {
 	all, places := widths[:2], widths[2:4]
@@ -117,8 +117,8 @@ func place(t *testing.T, peers ...Domain) (at []int) {
 	return at
 }
 
-// TestReplicasGoToDifferentOwners: this includes an owner behind the same router. Without a choice no
-// peer is refused.
+// TestReplicasGoToDifferentOwners: replicas are placed at different owners, even behind the same router, if
+// the peers allow it.
 func TestReplicasGoToDifferentOwners(t *testing.T) {
 	signed := func(owner, address string) Domain {
 		return Domain{Owner: owner, Verified: true, Addresses: []string{address}}
@@ -140,13 +140,13 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 		{"a machine of two owners with tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
 	} {
 		if got := place(t, test.peers...); !slices.Equal(got, test.want) {
-			t.Errorf("%s: at %v, want %v", test.name, got, test.want)
+			t.Errorf("%s: placed at %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
 // TestFalseDomainsDoNotMergeOthers: whatever some peers claim, three machines of different owners stay
-// separated, and run as much of a job as if the liars claimed nothing.
+// separated, and run as many processes as if the liars made no claims.
 func TestFalseDomainsDoNotMergeOthers(t *testing.T) {
 	const n, r = 4, 3
 	at := func(address string, d Domain) Domain {
@@ -168,7 +168,7 @@ func TestFalseDomainsDoNotMergeOthers(t *testing.T) {
 		{"a member at three sites", []Domain{member("", "sa"), member("", "sb"), member("", "sc")}},
 		{"a member at three addresses", []Domain{member("1", ""), member("2", ""), member("3", "")}},
 	} {
-		for quiet := range 8 { // which of the three state only their address
+		for quiet := range 8 { // set of the three machines that state only their address
 			verified := test.liars[0].Verified
 			var peers []PeerSlots
 			for _, l := range test.liars {
@@ -216,9 +216,9 @@ func TestApartPrefersOtherOwners(t *testing.T) {
 	left[0].Verified = false
 	got = Apart([]Candidate{
 		peer("same router", Domain{Owner: "b", Addresses: []string{"1"}}),
-		peer("says the same owner", Domain{Owner: "a", Addresses: []string{"2"}}),
+		peer("claims the same owner", Domain{Owner: "a", Addresses: []string{"2"}}),
 	}, left)
-	if got[0].Peer != "says the same owner" {
+	if got[0].Peer != "claims the same owner" {
 		t.Errorf("got %v, want observed facts to count more than claims", got)
 	}
 }
@@ -236,7 +236,7 @@ func checkMasters(t *testing.T, seed uint64, peers []PeerSlots, got Assignment, 
 	for p, worse := range at {
 		better, ok := at[view.Process{Rank: p.Rank, Replica: p.Replica - 1}]
 		if ok && (worse.Speed > better.Speed || worse.Speed == better.Speed && worse.RTT < better.RTT) {
-			t.Fatalf("seed %d: process %v is at %+v, the one before at %+v", seed, p, worse, better)
+			t.Fatalf("seed %d: process %v is at %+v, the previous one at %+v", seed, p, worse, better)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func TestStrategiesWithoutDomainsMatchTheDigest(t *testing.T) {
 
 // digest distributes processes as in the digest: "spread: one process per host in each pass over the list
 // until n·r are placed. concentrate: fill each host up to min(P, n)"; the data strategies order by bytes
-// cached.
+// in the cache.
 func digest(s Strategy, peers []PeerSlots, n, r int) []int {
 	var order []int
 	for i := range peers {

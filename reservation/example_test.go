@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// Three peers of two slots each run two ranks of two replicas: spread out, or
+// Three peers with two slots each run two ranks with two replicas: spread out, or
 // close together.
 func ExampleStrategy_Assign() {
 	peers := []reservation.PeerSlots{{Slots: 2}, {Slots: 2}, {Slots: 2}}

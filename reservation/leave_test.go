@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestJobLeavesAllQueuesOnceItHasItsSlots: a job that has waited at six peers gets the slots of the first
-// two that it asks again. The others keep no slots for it.
+// TestJobLeavesAllQueuesOnceItHasItsSlots: a job that has waited at six peers gets its slots at the first
+// two that it asks again. The others keep no slots for the job.
 func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1, 1, 1, 1)
@@ -22,7 +22,7 @@ func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
 		}
 		need := Need{Job: "j", N: 1, R: 2, Since: time.Now(), Waits: true}
 		if _, err := Reserve(t.Context(), submitter{net, alice}, cs, need); err == nil {
-			t.Fatal("reserved slots that are not free")
+			t.Fatal("slots in use were reserved")
 		}
 		waits := 0
 		for _, p := range net.peers {

@@ -29,17 +29,17 @@ const maxKinds = 8
 
 // Limits are set by the owner (promise S3).
 type Limits struct {
-	Slots   int // processes of all jobs at once; 0: none
-	MaxJobs int // jobs at once; 0: no limit
+	Slots   int // number of processes of all jobs at once
+	MaxJobs int // number of jobs at once; 0 means no limit
 	// Judge is the owner's policy; nil admits all submitters.
 	Judge func(q Request, now time.Time) Verdict
 }
 
 // A Verdict is the decision of the owner's policy on a request.
 type Verdict struct {
-	Refused Reason // 0: not refused
+	Refused Reason // reason for a refusal, or 0
 	Class   string // class of submitters, which share Slots
-	Slots   int    // limit of the class's slots at once; 0: no limit but Limits.Slots
+	Slots   int    // limit of the class's slots at once; 0 means only Limits.Slots
 }
 
 // judge calls Judge if it is set.
@@ -63,13 +63,14 @@ type Request struct {
 	Slots     int // maximum
 	// Kinds lists the kinds of the job's programs, in the owner policy's terms.
 	Kinds []string
-	// Since is when the job began to wait, by its submitter's clock. Earlier jobs come first. Zero: now.
+	// Since is when the job began to wait, by its submitter's clock. Earlier jobs come first. The zero time
+	// means now.
 	Since time.Time
-	// Origin is the address that the submitter asks from, as the network shows it, in any consistent
-	// notation. Jobs of one origin share limits. Empty: unknown.
+	// Origin is the submitter's address, as the network shows it, in any consistent notation. Jobs of one
+	// origin share limits. Origin is empty if unknown.
 	Origin string
 	// Waits keeps the job in the peer's queue until it has confirmed slots here, withdraws, or has not
-	// asked for QueueLease.
+	// asked for queueLease.
 	Waits bool
 }
 
@@ -91,7 +92,7 @@ type Grant struct {
 	Slots   int
 	Expires time.Time
 	// Machine identifies the peer's machine to this job only: peers with the same name are on one
-	// machine. Empty: unknown. The Service sets it.
+	// machine. Machine is empty if unknown. The Service sets it.
 	Machine string
 }
 
@@ -109,11 +110,11 @@ type Ledger struct {
 	lapses map[string]time.Time
 }
 
-// A hold is the slots of one key, in any state.
+// A hold contains the slots of one key, in any state.
 type hold struct {
 	Request // Slots is the present number
 	key     Key
-	class   string // class of its submitter
+	class   string // class of the submitter
 	state   State
 	made    time.Time
 	expires time.Time // meaningless once Running
@@ -151,7 +152,7 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case l.draining:
 		return Grant{}, Draining
 	case left < 1 && l.waiting(q.Submitter, q.Job) == nil:
-		l.queue.leave(q.Submitter, q.Job) // its slots are of use to others
+		l.queue.leave(q.Submitter, q.Job) // slots kept for it are useful to other jobs
 		return Grant{}, Busy
 	}
 	q.Slots, q.Since = min(q.Slots, l.limits.Slots), l.acceptedSince(q, now)
@@ -242,23 +243,23 @@ func (l *Ledger) Redeem(key Key, job string, submitter p2ppeer.ID, now time.Time
 	return h.Slots, nil
 }
 
-// Release frees what key holds, in any state. The peer itself calls it when nothing of the job is left.
-// It is idempotent.
+// Release frees the slots that key holds, in any state. The peer itself calls it when the job has ended
+// here. Release is idempotent.
 func (l *Ledger) Release(key Key) {
 	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.key == key })
 }
 
-// Abandon frees what key holds unless it is confirmed, because the submitter did not receive the grant.
-// It is idempotent.
+// Abandon frees the slots that key holds, unless they are confirmed, because the submitter did not receive
+// the grant. Abandon is idempotent.
 func (l *Ledger) Abandon(key Key) {
 	if h := l.find(key); h != nil && h.state == Held {
 		l.Release(key)
 	}
 }
 
-// Withdraw frees what the submitter's job holds and has not started. It serves remote requests of the
-// submitter. Running processes keep their slots, which could otherwise be given twice (S1). Unless waits
-// is true, the job also leaves the queue. Withdraw is idempotent.
+// Withdraw frees the slots that the submitter's job holds and has not used, at the submitter's request.
+// Running processes keep their slots, which could otherwise be given twice (S1). Unless waits is true, the
+// job also leaves the queue. Withdraw is idempotent.
 func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 	if h := l.waiting(submitter, job); h != nil {
 		l.Release(h.key)
@@ -272,8 +273,8 @@ func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 // give its next job another name.
 const maxBarred = 256
 
-// bar frees what a job holds and has not started, and refuses its further requests, because the owner has
-// stopped it. It is idempotent.
+// bar frees the slots that a job holds and has not used, and refuses further requests of the job, because the
+// owner has stopped it. bar is idempotent.
 func (l *Ledger) bar(job Name) {
 	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.name() == job && h.state != Running })
 	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool { return w.job == job.Job && w.submitter == job.Submitter })

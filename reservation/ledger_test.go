@@ -55,12 +55,12 @@ func TestS3OwnersLimitsTakePrecedence(t *testing.T) {
 		{"all free", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: 3}, 3, nil},
 		{"fewer than wanted", Limits{Slots: 4}, []Request{{Job: "i", Submitter: bob, Slots: 3}}, false, Request{Job: "j", Submitter: alice, Slots: 3}, 1, nil},
 		{"none free", Limits{Slots: 4}, []Request{{Job: "i", Submitter: bob, Slots: 4}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
-		{"gives nothing away", Limits{}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
+		{"no slots", Limits{}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
 		{"one job too many", Limits{Slots: 4, MaxJobs: 1}, []Request{{Job: "i", Submitter: bob, Slots: 1}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, MaxJobs},
-		{"same name, other submitter is another job", Limits{Slots: 4, MaxJobs: 1}, []Request{{Job: "j", Submitter: bob, Slots: 1}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, MaxJobs},
+		{"same name of another submitter", Limits{Slots: 4, MaxJobs: 1}, []Request{{Job: "j", Submitter: bob, Slots: 1}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, MaxJobs},
 		{"refused by the policy", Limits{Slots: 4, Judge: judging(Verdict{Refused: WasmOnly})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, WasmOnly},
-		{"refused though there is room", Limits{Slots: 4, Judge: judging(Verdict{Refused: Denied, Slots: 4})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
-		{"fewer for the class than there are", Limits{Slots: 4, Judge: judging(Verdict{Class: "all", Slots: 2})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 3}, 2, nil},
+		{"refused although slots are free", Limits{Slots: 4, Judge: judging(Verdict{Refused: Denied, Slots: 4})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
+		{"fewer for the class than free slots", Limits{Slots: 4, Judge: judging(Verdict{Class: "all", Slots: 2})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 3}, 2, nil},
 		{"the class has some already", Limits{Slots: 4, Judge: judging(Verdict{Class: "all", Slots: 3})}, []Request{{Job: "i", Submitter: bob, Slots: 2}}, false, Request{Job: "j", Submitter: alice, Slots: 3}, 1, nil},
 		{"the class has all its slots", Limits{Slots: 4, Judge: judging(Verdict{Class: "all", Slots: 2})}, []Request{{Job: "i", Submitter: bob, Slots: 2}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
 		{"many kinds", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1, Kinds: make([]string, maxKinds+1)}, 0, Malformed},
@@ -110,7 +110,7 @@ func TestS2UnconfirmedHoldExpires(t *testing.T) {
 	}
 }
 
-func TestConfirmKeepsSomeAndFreesTheRest(t *testing.T) {
+func TestConfirmKeepsTheGivenSlotsAndFreesTheRest(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4})
 	g := mustHold(t, l, "j", 4, keyOf(1), start)
 	for _, slots := range []int{-1, 0, 5} {
@@ -209,15 +209,15 @@ func TestS1OnlyThePeerFreesRunningSlots(t *testing.T) {
 func TestRepeatedRequestKeepsTheHold(t *testing.T) {
 	tests := []struct {
 		name  string
-		taken int // by another job
+		taken int // slots of another job
 		again int
 		want  int
 	}{
-		{"as much", 0, 2, 2},
-		{"less", 0, 1, 2},
+		{"as many", 0, 2, 2},
+		{"fewer", 0, 1, 2},
 		{"more", 0, 4, 4},
 		{"more than is free", 1, 4, 3},
-		{"more when none is free", 2, 4, 2},
+		{"more when no slot is free", 2, 4, 2},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestS3ReducedSlotsAreNotGranted(t *testing.T) {
 	}
 }
 
-// TestS3BarredJobGetsNoSlots: slots that it holds and has not started become free for others. Running
+// TestS3BarredJobGetsNoSlots: slots that a barred job holds and has not used become free for others. Running
 // processes continue until the peer has ended them. Another submitter's job with the same ID is a
 // different job.
 func TestS3BarredJobGetsNoSlots(t *testing.T) {
@@ -335,13 +335,13 @@ func TestS3BarredJobGetsNoSlots(t *testing.T) {
 	}
 	for _, who := range []p2ppeer.ID{alice, "carol"} {
 		if _, err := l.Hold(Request{Job: "unwanted", Submitter: who, Slots: 4, Waits: true}, keyOf(4), start); err == nil && who != alice {
-			t.Fatal("a job that is to wait got slots")
+			t.Fatal("a job that must wait got slots")
 		}
 	}
 	mustBe := func(running, held, waiting int) {
 		t.Helper()
 		if s := l.Snapshot(); s.Running != running || s.Held != held || s.Waiting != waiting || s.Confirmed != 0 {
-			t.Errorf("got %+v; want %d running, %d held and %d that wait", s, running, held, waiting)
+			t.Errorf("got %+v; want %d running, %d held and %d waiting", s, running, held, waiting)
 		}
 	}
 	unwanted := Name{Job: "unwanted", Submitter: alice}

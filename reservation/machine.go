@@ -47,7 +47,7 @@ func merge(peers []PeerSlots, n int) (merged []PeerSlots, of [][]int) {
 	return merged, of
 }
 
-// share distributes a machine's processes to its peers in order, to each as many as it has slots.
+// share distributes a machine's processes to its peers in order. Each peer gets as many as it has slots.
 func (a Assignment) share(processes []view.Process, on []int, peers []PeerSlots) {
 	for _, i := range on {
 		k := min(len(processes), max(0, peers[i].Slots))

@@ -28,7 +28,7 @@ func TestMachineNames(t *testing.T) {
 	}
 }
 
-// TestGrantContainsTheMachineName: over the network, each job gets another name.
+// TestGrantContainsTheMachineName: over the network, each job gets a different name.
 func TestGrantContainsTheMachineName(t *testing.T) {
 	peer := newHost(t)
 	submitter := newHost(t, peer)
@@ -77,7 +77,7 @@ func TestMachineRunsOneReplicaOfARank(t *testing.T) {
 		t.Fatalf("got %v, %v", placed, err)
 	}
 	if back, _ := a.unused(placed); len(back) != 2 {
-		t.Errorf("%v release their slots", back)
+		t.Errorf("released at %v", back)
 	}
 }
 
@@ -96,11 +96,11 @@ func TestMachineNameIsKnownBeforeAHold(t *testing.T) {
 		t.Errorf("two peers of one machine return %q and %q", alice, same.Machine("alice"))
 	}
 	if alice == s.Machine("bob") || alice == machineName("boot", Name{Submitter: "alice", Job: "job"}) {
-		t.Error("submitters, or a job and its submitter, are given the same name")
+		t.Error("two submitters, or a job and its submitter, get the same name")
 	}
 }
 
-// TestShortageReportsUsableSlots: the slots that the job can use, free or not.
+// TestShortageReportsUsableSlots: a shortage reports the slots that the job can use, free or not.
 func TestShortageReportsUsableSlots(t *testing.T) {
 	a := newAttempt([]Candidate{{Peer: "free", Slots: 1, Total: 1}, {Peer: "taken", Total: 9}, {Peer: "supernode"}}, Need{Job: "job", N: 2, R: 2})
 	want := map[p2ppeer.ID]int{"free": 1, "taken": 2, "supernode": 0}

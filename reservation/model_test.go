@@ -9,8 +9,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A model is what holders may believe: the slots of each key and their expiry, derived only from the
-// answers. It is independent of the ledger's decisions.
+// A model contains the slots that holders may believe to have: the slots of each key and their expiry. It is
+// derived only from the answers, and independent of the ledger's decisions.
 type model struct {
 	slots  int
 	belief map[Key]*belief
@@ -85,7 +85,7 @@ func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error 
 	return nil
 }
 
-// hold applies a grant: a new belief, or the same one grown.
+// hold applies a grant, which adds a belief or enlarges one.
 func (m *model) hold(g Grant, wanted int, fresh Key, submitter p2ppeer.ID, job string) error {
 	old := m.belief[g.Key]
 	if old == nil {

@@ -14,15 +14,15 @@ import (
 type memoryNet struct {
 	mu      sync.Mutex
 	rnd     *rand.Rand
-	latency time.Duration // one way, at most
+	latency time.Duration // upper bound in one direction
 	peers   map[p2ppeer.ID]*memoryPeer
 }
 
 type memoryPeer struct {
 	ledger *Ledger
-	silent bool // processes requests, but never answers
-	fails  bool // refuses to confirm
-	deaf   bool // receives nothing
+	silent bool // the peer processes requests, but never answers
+	fails  bool // the peer refuses to confirm
+	deaf   bool // the peer receives no requests
 }
 
 func newMemoryNet(seed uint64, latency time.Duration, slots ...int) *memoryNet {
@@ -33,7 +33,7 @@ func newMemoryNet(seed uint64, latency time.Duration, slots ...int) *memoryNet {
 	return n
 }
 
-// offers returns what the peers would advertise now, ordered by name.
+// offers returns the current offers of the peers, ordered by name.
 func (n *memoryNet) offers() []Candidate {
 	n.mu.Lock()
 	defer n.mu.Unlock()

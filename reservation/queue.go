@@ -10,12 +10,12 @@ import (
 
 // Bounds of a peer's queue.
 const (
-	// QueueLease is how long a job stays in the queue without asking again. It is longer than one attempt
+	// queueLease is how long a job stays in the queue without asking again. It is longer than one attempt
 	// plus the longest pause between attempts.
-	QueueLease = 12 * time.Second
+	queueLease = 12 * time.Second
 	// maxTurn bounds how long slots are kept for a job without interruption. A job that collects many
 	// slots has to wait for others to end, at all peers at the same time. A job that could never start
-	// must not block the peer for longer than a running one might.
+	// must not block the peer for longer than a running job might.
 	maxTurn = 30 * time.Minute
 	// maxAttempt is longer than an attempt holds slots before it confirms or releases them.
 	maxAttempt = 10 * time.Second
@@ -25,7 +25,7 @@ const (
 
 	maxQueue      = 256 // jobs in the queue
 	maxQueuedOf   = 16  // limit per submitter
-	maxQueuedFrom = 64  // limit per origin: new identities are free, addresses are not
+	maxQueuedFrom = 64  // limit per origin, since new identities cost nothing, but addresses do
 )
 
 // A queue holds the jobs that wait for a peer's slots, ordered by when they claim to have begun to wait.
@@ -39,18 +39,18 @@ type waiter struct {
 	origin      string
 	job         string
 	slots       int     // slots of its last request
-	verdict     Verdict // of the owner's policy at that time
+	verdict     Verdict // verdict of the owner's policy on that request
 	since       time.Time
-	expires     time.Time // unless it asks again
-	keptSince   time.Time // start of the time in which slots are kept for it, or held and not confirmed; zero: none
+	expires     time.Time // time when it leaves the queue unless it asks again
+	keptSince   time.Time // time since which slots are kept for it, or held and not confirmed; zero if they are not
 	heldTooLong bool      // since keptSince it has held slots for longer than an attempt takes
 }
 
-// A Place is a job's place in a queue, 1 being the front. The zero Place means none.
+// A Place is a job's place in a queue, 1 being the front. The zero Place means that the job is in no queue.
 type Place struct{ Place, Of int }
 
-// acceptedSince returns the accepted start of q's wait, for a job that first asks at now. It is at most
-// maxSeniority ago. It is also not before the last time when the submitter, or another one of the same
+// acceptedSince returns the accepted start of q's wait, for a job that first asks at now. The start is at
+// most maxSeniority ago, and not before the last time when the submitter, or another one of the same
 // origin, left slots unused.
 func (l *Ledger) acceptedSince(q Request, now time.Time) time.Time {
 	since := q.Since
@@ -121,12 +121,13 @@ func (u *queue) join(q Request, v Verdict, now time.Time) {
 		i = u.find(q.Submitter, q.Job)
 	}
 	w := (*u)[i]
-	w.slots, w.verdict, w.expires = q.Slots, v, now.Add(QueueLease)
+	w.slots, w.verdict, w.expires = q.Slots, v, now.Add(queueLease)
 }
 
 // makeRoom reports whether there is room for one more job of q's submitter and origin. If q's origin has
 // used all its places, the submitter with the most jobs loses its last one, provided that q's submitter
-// then has no more than it. Many submitters may share one relay, so no single one may take all places.
+// then has no more jobs than that submitter. Many submitters may share one relay, so no single submitter
+// may take all places.
 func (u *queue) makeRoom(q Request) bool {
 	from, of := 0, map[p2ppeer.ID]int{}
 	for _, w := range *u {
@@ -219,7 +220,8 @@ type claim struct {
 }
 
 // claims returns the slots to keep for each job in u, the front of the queue, whether or not they are
-// free. Each gets what it lacks, but the jobs of a class together no more than the class may still have.
+// free. Each job gets the slots that it lacks, but the jobs of a class together get no more than the class
+// may still have.
 func (l *Ledger) claims(u queue) claims {
 	left := make(map[string]int)
 	all := make(claims, 0, len(u))

@@ -11,7 +11,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-// waiting returns a request for slots of a job that began so long after start and waits in the queue.
+// waiting returns a request for slots of a job that waits in the queue, and began to wait the given time
+// after start.
 func waiting(job string, slots int, began time.Duration) Request {
 	return Request{Job: job, Submitter: alice, Slots: slots, Since: start.Add(began), Waits: true}
 }
@@ -56,8 +57,8 @@ func TestFreedSlotIsKeptForTheLongestWaitingJob(t *testing.T) {
 	}
 }
 
-// TestReleaseKeepsThePlaceInTheQueue: a job that did not find enough slots elsewhere has its slots kept here
-// until it leaves, is confirmed, or does not ask again.
+// TestReleaseKeepsThePlaceInTheQueue: slots are kept for a job that did not find enough slots elsewhere,
+// until the job leaves, is confirmed, or does not ask again.
 func TestReleaseKeepsThePlaceInTheQueue(t *testing.T) {
 	younger := waiting("younger", 1, time.Second)
 	tests := []struct {
@@ -66,9 +67,9 @@ func TestReleaseKeepsThePlaceInTheQueue(t *testing.T) {
 		wait time.Duration
 		kept bool
 	}{
-		{"waits on", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, true) }, 0, true},
+		{"continues to wait", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, true) }, 0, true},
 		{"leaves", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, false) }, 0, false},
-		{"does not ask again", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, true) }, QueueLease, false},
+		{"does not ask again", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, true) }, queueLease, false},
 		{"is confirmed and over", func(l *Ledger, g Grant) {
 			if err := l.Confirm(g.Key, alice, 1, start.Add(2*time.Second)); err != nil {
 				t.Error(err)
@@ -119,14 +120,14 @@ func TestClaimedWaitingTimeIsBounded(t *testing.T) {
 	}
 	ask("honest", 0, start)
 	later := start.Add(maxSeniority + time.Second)
-	l.queue[0].expires = later.Add(time.Second) // it has asked again meanwhile
+	l.queue[0].expires = later.Add(time.Second) // the job has asked again meanwhile
 	l.holds[0].expires = later.Add(time.Minute)
 	if p := ask("liar", -time.Hour, later); p != (Place{2, 2}) {
 		t.Errorf("a job that claims an hour has place %+v before one that waited for %v", p, later.Sub(start))
 	}
 	ask("late", time.Hour, later)
 	if p := ask("late", -time.Hour, later); p != (Place{3, 3}) {
-		t.Errorf("a job that changes its mind has place %+v", p)
+		t.Errorf("a job that changes its claim has place %+v", p)
 	}
 }
 
@@ -150,7 +151,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestJobThatIgnoresKeptSlotsLosesItsPlace(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	now := start
-	for ; now.Sub(start) <= maxTurn+QueueLease; now = now.Add(QueueLease / 2) {
+	for ; now.Sub(start) <= maxTurn+queueLease; now = now.Add(queueLease / 2) {
 		if _, err := l.Hold(waiting("hog", 1, 0), keyOf(1), now); err == nil {
 			l.Withdraw("hog", alice, true)
 		}
@@ -158,14 +159,14 @@ func TestJobThatIgnoresKeptSlotsLosesItsPlace(t *testing.T) {
 			break
 		}
 	}
-	if kept := now.Sub(start); kept <= maxTurn-QueueLease || kept > maxTurn+QueueLease {
+	if kept := now.Sub(start); kept <= maxTurn-queueLease || kept > maxTurn+queueLease {
 		t.Errorf("the slot was kept for %v, want about %v", kept, maxTurn)
 	}
 }
 
 // TestJobThatHoldsAndReleasesLosesItsPlace: a job that releases its slots just before the lease ends
-// and holds them again counts as having had them all the time. It does not come first again, neither
-// under its name nor under another one, nor as another submitter from the same address.
+// and holds them again counts as having had them all the time. It does not come first again under its own
+// name, under another name, or as another submitter from the same address.
 func TestJobThatHoldsAndReleasesLosesItsPlace(t *testing.T) {
 	for _, as := range []Request{
 		{Job: "hog", Submitter: alice}, {Job: "hog again", Submitter: alice}, {Job: "hog again", Submitter: "carol"},
@@ -176,23 +177,24 @@ func TestJobThatHoldsAndReleasesLosesItsPlace(t *testing.T) {
 		as.Slots, as.Since, as.Waits, as.Origin = 1, start.Add(-time.Hour), true, hog.Origin
 		honest := Request{Job: "honest", Submitter: bob, Slots: 1, Since: start.Add(maxTurn - time.Minute), Waits: true, Origin: "192.0.2.2"}
 		now, got := start, false
-		for i := 0; !got && now.Sub(start) <= 2*maxTurn; i, now = i+1, now.Add(QueueLease/2) {
+		for i := 0; !got && now.Sub(start) <= 2*maxTurn; i, now = i+1, now.Add(queueLease/2) {
 			if i%4 == 0 { // the lease would end before the next request
 				l.Withdraw("hog", alice, true)
 			}
-			if _, err := l.Hold(hog, keyOf(1), now); err != nil { // it has lost its turn
+			if _, err := l.Hold(hog, keyOf(1), now); err != nil { // the job has lost its turn
 				_, _ = l.Hold(as, keyOf(1), now)
 			}
 			_, err := l.Hold(honest, keyOf(2), now.Add(time.Second))
 			got = err == nil
 		}
-		if kept := now.Sub(start); !got || kept > maxTurn+HoldBase+QueueLease {
+		if kept := now.Sub(start); !got || kept > maxTurn+HoldBase+queueLease {
 			t.Errorf("%s of %s: the other job got the slot: %v, after %v; want about %v", as.Job, as.Submitter, got, kept, maxTurn)
 		}
 	}
 }
 
-// TestOneOriginDoesNotFillTheQueue: new identities are free.
+// TestOneOriginDoesNotFillTheQueue: new identities cost nothing, so one address has a limited number of
+// places.
 func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 	l := NewLedger(Limits{Slots: 1})
 	mustHold(t, l, "runs", 1, keyOf(1), start)
@@ -209,7 +211,7 @@ func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 	if !ask(maxQueue, "192.0.2.2") {
 		t.Error("a job of another origin was not queued")
 	}
-	for i := range maxQueue { // of unknown origin
+	for i := range maxQueue { // jobs of unknown origin
 		if l.Snapshot().Waiting < maxQueue && !ask(maxQueue+1+i, "") {
 			t.Fatalf("job %d of unknown origin has no room", i)
 		}
@@ -225,7 +227,7 @@ func TestWaitingDoesNotPenalizeTheOrigin(t *testing.T) {
 	large := waiting("large", 2, 0)
 	large.Origin = "192.0.2.1"
 	now, next := start, Place{}
-	for ; next.Place != 1 && now.Sub(start) <= 2*maxTurn; now = now.Add(QueueLease / 2) {
+	for ; next.Place != 1 && now.Sub(start) <= 2*maxTurn; now = now.Add(queueLease / 2) {
 		if _, err := l.Hold(large, keyOf(2), now); err == nil {
 			l.Withdraw("large", alice, true)
 		}
@@ -236,10 +238,10 @@ func TestWaitingDoesNotPenalizeTheOrigin(t *testing.T) {
 		}
 	}
 	if next.Place != 1 {
-		t.Fatalf("the next one has place %+v after %v", next, now.Sub(start))
+		t.Fatalf("the next job has place %+v after %v", next, now.Sub(start))
 	}
 	if len(l.lapses) != 0 {
-		t.Errorf("%d answer for a job that only waited", len(l.lapses))
+		t.Errorf("%d submitters and origins are penalized for a job that only waited", len(l.lapses))
 	}
 }
 
@@ -324,7 +326,7 @@ func TestQueueOrderIsTheSameAtAllPeers(t *testing.T) {
 }
 
 // TestLapsedLeaseMovesAJobToTheBack: a job that does not use its slots does not get them again before
-// others, neither under its name nor under another.
+// others, under its own name or another.
 func TestLapsedLeaseMovesAJobToTheBack(t *testing.T) {
 	for _, confirms := range []bool{false, true} {
 		for _, again := range []string{"hog", "hog again"} {
@@ -338,7 +340,7 @@ func TestLapsedLeaseMovesAJobToTheBack(t *testing.T) {
 				mustConfirm(t, l, g.Key, 1, start)
 				end = start.Add(ConfirmedLease)
 			}
-			for now := start; now.Before(end); now = now.Add(QueueLease / 2) {
+			for now := start; now.Before(end); now = now.Add(queueLease / 2) {
 				_, _ = l.Hold(waiting("hog", 1, 0), keyOf(2), now)
 				_, _ = l.Hold(waiting("next", 1, time.Second), keyOf(3), now)
 			}
@@ -369,7 +371,7 @@ func TestLapsesExpire(t *testing.T) {
 	}
 	l.Expire(now.Add(maxSeniority))
 	if len(l.lapses) > 0 {
-		t.Errorf("%d submitters are remembered for ever", len(l.lapses))
+		t.Errorf("%d submitters are still remembered", len(l.lapses))
 	}
 }
 
@@ -393,8 +395,8 @@ func strict(q Request, _ time.Time) Verdict {
 	return Verdict{Class: "everyone", Slots: 1}
 }
 
-// TestS3KeptSlotsRespectTheClassLimit: waiting strangers, however many and for however many slots,
-// keep only the one slot from the owner that their class may have.
+// TestS3KeptSlotsRespectTheClassLimit: only the one slot that the class of strangers may have is kept for
+// waiting strangers, however many wait, and for however many slots.
 func TestS3KeptSlotsRespectTheClassLimit(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -411,7 +413,7 @@ func TestS3KeptSlotsRespectTheClassLimit(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.limits.Judge = strict
 			l := NewLedger(tt.limits)
-			for _, q := range tt.waiting { // as if all had asked at the same moment
+			for _, q := range tt.waiting { // all ask at the same time
 				l.queue.join(q, strict(q, start), start)
 			}
 			if tt.running > 0 {
@@ -435,10 +437,10 @@ func TestQueueOrderWithinAClass(t *testing.T) {
 	l.Withdraw("older", alice, true)
 	_, err := l.Hold(waiting("younger", 1, time.Second), keyOf(2), start.Add(time.Second))
 	if p := placeOf(t, err); p != (Place{2, 2}) {
-		t.Errorf("the younger one has place %+v", p)
+		t.Errorf("the younger job has place %+v", p)
 	}
 	if _, err := l.Hold(waiting("older", 4, 0), keyOf(3), start.Add(2*time.Second)); err != nil {
-		t.Errorf("the older one gets %v", err)
+		t.Errorf("the older job gets %v", err)
 	}
 	g, err := l.Hold(Request{Job: "mine", Submitter: bob, Slots: 4, Since: start.Add(time.Minute)}, keyOf(4), start.Add(3*time.Second))
 	if err != nil || g.Slots != 3 {

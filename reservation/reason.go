@@ -17,7 +17,7 @@ const (
 	Denied                        // the owner does not admit this submitter
 	Draining                      // the owner is reclaiming the machine
 	Version                       // the peers speak different protocols
-	UnknownKey                    // not held (any more), already redeemed, or issued to another submitter
+	UnknownKey                    // the key holds no slots, is redeemed, or was issued to another submitter
 	Malformed                     // invalid request or answer
 	WasmOnly                      // the owner accepts no native programs from this submitter
 	Unconfined                    // native programs would run without a sandbox, which the owner does not allow
@@ -25,7 +25,7 @@ const (
 	NoDisk                        // not enough free disk space for any job
 	Unreachable                   // no connection
 	Silent                        // connected, but no answer in time
-	SameMachine                   // other peers on the same machine already run all that may run there
+	SameMachine                   // other peers of its machine already run as many processes as may run there
 )
 
 var reasonNames = [...]string{

@@ -18,13 +18,13 @@ const (
 	// askTimeout bounds one Hold or Confirm. It is longer than a dial and a few round trips across the
 	// world, and short enough for an interactive user.
 	askTimeout = 3 * time.Second
-	// minGrace is the least time that slower peers get to answer once the job could be placed. Nearer or
-	// better peers may be among them.
+	// minGrace is the least time that slower peers get to answer once the job could be placed. They may
+	// include nearer or better peers.
 	minGrace = 50 * time.Millisecond
 	// releaseTimeout bounds the release at peers that have answered before.
 	releaseTimeout = 2 * time.Second
-	// silentTimeout bounds it at peers that have not. It suffices to send the request, which a peer
-	// processes even if the sender does not wait for the answer.
+	// silentTimeout bounds the release at peers that have not answered. It suffices to send the request,
+	// which a peer processes even if the sender does not wait for the answer.
 	silentTimeout = 100 * time.Millisecond
 )
 
@@ -35,8 +35,8 @@ type Requester interface {
 	Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error)
 	// Confirm keeps the given number of the slots that key holds and releases the rest.
 	Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error
-	// Release gives back what the job holds at the peer and has not started. Unless waits is true, the
-	// job leaves the peer's queue.
+	// Release gives back the slots that the job holds at the peer and has not used. Unless waits is true,
+	// the job leaves the peer's queue.
 	Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error
 }
 
@@ -48,7 +48,7 @@ type Placement struct {
 	Machine   string // see Grant.Machine
 }
 
-// A Reservation is the confirmed slots for every process of a job. A key that is not redeemed within
+// A Reservation contains the confirmed slots for every process of a job. A key that is not redeemed within
 // ConfirmedLease expires.
 type Reservation struct {
 	Job        string
@@ -65,15 +65,15 @@ func (r *Reservation) Release(ctx context.Context, with Requester) {
 	release(ctx, with, r.Job, peers, false)
 }
 
-// Leave removes a job from the queues of peers, and gives back what it holds there and has not started.
-// It is for a caller that gives up. It returns when all peers have answered or ctx has ended. What it
-// cannot reach expires.
+// Leave removes a job from the queues of peers, and gives back the slots that the job holds there and has
+// not used. A caller that gives up calls it. Leave returns when all peers have answered or ctx has ended.
+// At unreachable peers, queue places and slots expire.
 func Leave(ctx context.Context, with Requester, job string, peers []p2ppeer.ID) {
 	release(ctx, with, job, peers, false)
 }
 
 // Reserve makes one attempt to hold and confirm slots for all of need's processes at the candidates,
-// which are given nearest first. It is all or nothing: if it fails, it has released everything when it
+// which are given nearest first. It is all or nothing: if it fails, it has released all slots when it
 // returns, except at peers that do not answer, where the leases expire.
 //
 // The error is a *ShortageError if the candidates do not suffice. The caller then waits for a Pause,
@@ -147,7 +147,7 @@ func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	for a.worthWaiting() && ctx.Err() == nil {
 		h.suffice()
 		if h.grace != nil && !a.awaited() {
-			break // late peers have already had as long
+			break // late peers have already had more time than that
 		}
 		select {
 		case got := <-h.answers:
@@ -176,7 +176,7 @@ type asking struct {
 	answers chan answer
 	began   time.Time
 	sent    []sending        // requests that may be unanswered, oldest first
-	grace   <-chan time.Time // set when there is nothing better to wait for
+	grace   <-chan time.Time // set when no better answers are expected
 	choice  <-chan time.Time // set when every process can be placed
 }
 
@@ -297,7 +297,7 @@ func confirm(ctx context.Context, r Requester, placed []Placement, timeout time.
 	return errs
 }
 
-// releaseUnused releases what placed does not use, even after ctx has ended.
+// releaseUnused releases the slots that placed does not use, even after ctx has ended.
 func releaseUnused(ctx context.Context, r Requester, a *attempt, placed []Placement) {
 	answered, silent := a.unused(placed)
 	waits := a.need.Waits && placed == nil && !a.hopeless()

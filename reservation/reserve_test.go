@@ -29,12 +29,12 @@ func TestReserve(t *testing.T) {
 		slots   []int
 		broken  map[p2ppeer.ID]memoryPeer
 		need    Need
-		found   int // number in the shortage; 0: success
+		found   int // number in the shortage, or 0 for success
 		reasons map[Reason]int
 	}{
 		{"all answer", []int{2, 2, 2, 2}, nil, Need{Job: "j", N: 2, R: 2}, 0, nil},
 		{"one is silent", []int{2, 2, 2, 2}, map[p2ppeer.ID]memoryPeer{"a": {silent: true}}, Need{Job: "j", N: 2, R: 2}, 0, nil},
-		{"one is gone", []int{2, 2, 2, 2}, map[p2ppeer.ID]memoryPeer{"a": {deaf: true}}, Need{Job: "j", N: 2, R: 2}, 0, nil},
+		{"one is disconnected", []int{2, 2, 2, 2}, map[p2ppeer.ID]memoryPeer{"a": {deaf: true}}, Need{Job: "j", N: 2, R: 2}, 0, nil},
 		{"one does not confirm", []int{2, 2, 2}, map[p2ppeer.ID]memoryPeer{"a": {fails: true}}, Need{Job: "j", N: 2, R: 2}, 0, nil},
 		{"two do not confirm", []int{2, 2, 2}, map[p2ppeer.ID]memoryPeer{"a": {fails: true}, "b": {fails: true}}, Need{Job: "j", N: 2, R: 2},
 			2, map[Reason]int{UnknownKey: 2}},
@@ -117,7 +117,7 @@ func TestSilentPeersCostLittleWhenOthersSuffice(t *testing.T) {
 	})
 }
 
-// slowly is a submitter to which one peer answers late.
+// slowly is a submitter that gets the answer of one peer late.
 type slowly struct {
 	submitter
 	peer p2ppeer.ID
@@ -135,8 +135,8 @@ func (s slowly) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, er
 	return s.submitter.Hold(ctx, peer, q)
 }
 
-// TestReserveWaitsForTheOnlyOtherOwner: for up to a second if only that owner can separate the replicas of a
-// rank, and not at all otherwise.
+// TestReserveWaitsForTheOnlyOtherOwner: Reserve waits for a peer for up to a second if only that peer's owner
+// can separate the replicas of a rank, and otherwise does not wait.
 func TestReserveWaitsForTheOnlyOtherOwner(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -145,10 +145,10 @@ func TestReserveWaitsForTheOnlyOtherOwner(t *testing.T) {
 		found  bool
 		most   time.Duration
 	}{
-		{"he answers later", "aaab", 400 * time.Millisecond, true, 700 * time.Millisecond},
-		{"he does not answer", "aaab", time.Hour, false, maxResponseTimeout + 500*time.Millisecond},
-		{"there is another", "abcb", time.Hour, false, 500 * time.Millisecond},
-		{"nothing separates them", "aaaa", time.Hour, false, 500 * time.Millisecond},
+		{"the peer answers late", "aaab", 400 * time.Millisecond, true, 700 * time.Millisecond},
+		{"the peer does not answer", "aaab", time.Hour, false, maxResponseTimeout + 500*time.Millisecond},
+		{"another owner answers in time", "abcb", time.Hour, false, 500 * time.Millisecond},
+		{"all have one owner", "aaaa", time.Hour, false, 500 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -184,13 +184,13 @@ func TestSilentPeersAreSubstituted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took >= askTimeout/2 {
-			t.Errorf("took %v, virtual", took)
+			t.Errorf("took %v of virtual time", took)
 		}
 	})
 }
 
 // TestPreviouslySilentPeersAreNotWaitedFor: a peer that was silent in the first attempt does not prolong
-// the next one. When it answers again, it is found and treated like any other.
+// the next one. When the peer answers again, it is treated like any other.
 func TestPreviouslySilentPeersAreNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1)
@@ -210,11 +210,11 @@ func TestPreviouslySilentPeersAreNotWaitedFor(t *testing.T) {
 		}
 		second, short := attempt()
 		if short == nil || short.FoundSlots != 2 || short.Reasons[Silent] != 1 || second > askTimeout/4 {
-			t.Fatalf("after %v: %v, want 2 slots and one silent, soon", second, short)
+			t.Fatalf("after %v: %v, want 2 slots and one silent peer after a short time", second, short)
 		}
 		net.peers["b"].deaf = false
 		if _, short = attempt(); short != nil {
-			t.Errorf("%v, though all answer again", short)
+			t.Errorf("%v, although all peers answer again", short)
 		}
 	})
 }
@@ -256,7 +256,7 @@ func TestCompetingSubmittersAllFinish(t *testing.T) {
 	}
 }
 
-// runJob does what p2prun does: it tries until it has all its slots, uses them, and gives them back.
+// runJob does the same as p2prun: it tries until it has all its slots, uses them, and gives them back.
 func runJob(t *testing.T, s submitter, rnd *rand.Rand, work time.Duration) {
 	need := Need{Job: "j", N: 3, R: 2} // 6 slots of 8
 	for attempt := 0; ; attempt++ {

@@ -24,8 +24,8 @@ const streamTimeout = 5 * time.Second
 type Config struct {
 	Limits Limits
 	Log    zerolog.Logger
-	// Machine is a secret identity of this machine, known only to its peers; see machineName. If empty,
-	// submitters get no machine name.
+	// Machine is a secret identity of this machine, known only to its peers; see machineName. If Machine is
+	// empty, submitters get no machine name.
 	Machine string
 }
 
@@ -36,7 +36,7 @@ type Service struct {
 	log     zerolog.Logger
 	machine string
 	conduct *misconduct.Log
-	changed chan struct{} // holds one token if something has changed
+	changed chan struct{} // holds one token if the slots have changed
 	rearm   chan struct{} // holds one token if the next expiry may be earlier
 	stop    chan struct{}
 	running sync.WaitGroup // the expirer and every stream handler
@@ -93,7 +93,7 @@ func (s *Service) Redeem(key Key, job string, submitter p2ppeer.ID) (slots int, 
 	return slots, err
 }
 
-// Release frees the slots of key. The launcher calls it when nothing of the job is left.
+// Release frees the slots of key. The peer calls it when the job has ended here.
 func (s *Service) Release(key Key) {
 	s.update(func(l *Ledger, _ time.Time) { l.Release(key) })
 }
@@ -118,7 +118,7 @@ func (s *Service) Drain() {
 	s.update(func(l *Ledger, _ time.Time) { l.drain() })
 }
 
-// Bar gives a job no more slots; see Ledger.bar.
+// Bar refuses a job further slots; see Ledger.bar.
 func (s *Service) Bar(job Name) {
 	s.update(func(l *Ledger, _ time.Time) { l.bar(job) })
 }

@@ -108,8 +108,8 @@ func TestRefusalsContainTheirReason(t *testing.T) {
 		{"busy", Limits{}, false, holdAt(server, 1), Busy},
 		{"denied", Limits{Slots: 1, Judge: judging(Verdict{Refused: Denied})}, false, holdAt(server, 1), Denied},
 		{"draining", Limits{Slots: 1}, true, holdAt(server, 1), Draining},
-		{"no slots wanted", Limits{Slots: 1}, false, holdAt(server, 0), Malformed},
-		{"too many wanted", Limits{Slots: 1}, false, holdAt(server, maxSlots+1), Malformed},
+		{"no slots requested", Limits{Slots: 1}, false, holdAt(server, 0), Malformed},
+		{"too many slots requested", Limits{Slots: 1}, false, holdAt(server, maxSlots+1), Malformed},
 		{"unknown key", Limits{Slots: 1}, false, func(c *Client) error {
 			return c.Confirm(context.Background(), server.ID(), Key{1}, 1)
 		}, UnknownKey},
@@ -178,8 +178,8 @@ func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.An
 	return &a
 }
 
-// TestS4AbandonedHoldIsReleased: the submitter stops waiting at the moment when the hold is made, so
-// that it cannot send a Release afterwards.
+// TestS4AbandonedHoldIsReleased: the submitter stops waiting when the hold is made, and sends no Release
+// afterwards.
 func TestS4AbandonedHoldIsReleased(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 2})
@@ -189,7 +189,7 @@ func TestS4AbandonedHoldIsReleased(t *testing.T) {
 		abandon func(network.Stream)
 	}{
 		"over the network": {newHost(t, server), reset},
-		"own slots":        {server, reset},
+		"at its own peer":  {server, reset},
 		"connection ends":  {newHost(t, server), func(stream network.Stream) { stream.Conn().Close() }},
 		"connection breaks": {newHost(t, server), func(stream network.Stream) {
 			for _, c := range server.Network().ConnsToPeer(stream.Conn().LocalPeer()) {
@@ -213,8 +213,8 @@ func TestS4AbandonedHoldIsReleased(t *testing.T) {
 	}
 }
 
-// TestAbandonedRequestIsReset: a stream that is given up is reset, and an answered one is closed, which
-// tells the peer the difference.
+// TestAbandonedRequestIsReset: the submitter resets a stream that it gives up, and closes an answered one.
+// The peer can distinguish the two.
 func TestAbandonedRequestIsReset(t *testing.T) {
 	server := newHost(t)
 	asked, ends := make(chan struct{}), make(chan error)
@@ -322,7 +322,7 @@ func TestCloseResetsIdleStreams(t *testing.T) {
 	}
 }
 
-// TestS2LeaseExpires needs no network, because the handler is not called.
+// TestS2LeaseExpires uses no network, because the handler is not called.
 func TestS2LeaseExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewService(noNetwork{}, Config{Limits: Limits{Slots: 2}, Log: zerolog.Nop()})

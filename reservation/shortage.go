@@ -9,21 +9,21 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A ShortageError reports that an attempt found too few slots, how many it found, and why not more.
-// Another attempt, later or with other candidates, may succeed.
+// A ShortageError reports that an attempt found too few slots, how many it found, and why it found no
+// more. Another attempt, later or with other candidates, may succeed.
 type ShortageError struct {
 	Need       Need
-	FoundSlots int            // granted; at most Need.N per peer count
+	FoundSlots int            // granted slots; at most Need.N per peer count
 	FoundPeers int            // peers that granted slots
 	Considered int            // number of candidates
-	Reasons    map[Reason]int // candidates that gave nothing, by reason
+	Reasons    map[Reason]int // number of candidates that granted no slots, by reason
 	Outcomes   []Outcome      // one per candidate
 	Place      Place          // median place in the queues of the peers where the job waits
 	Hopeless   bool           // the candidates would not suffice even if all slots of those that answer were free
 }
 
-// An Outcome is the result for one candidate: the Slots that it granted, or none and the Reason. If both
-// are zero, it was not asked, because others sufficed.
+// An Outcome is the result for one candidate: the Slots that it granted, or the Reason. If both are zero,
+// the candidate was not asked, because others sufficed.
 type Outcome struct {
 	Peer   p2ppeer.ID
 	Slots  int

@@ -17,15 +17,12 @@ const (
 	Running                    // redeemed; ends when the peer releases it
 )
 
+var stateNames = [...]string{Held: "held", Confirmed: "confirmed", Running: "running"}
+
 // String returns the name of the state.
 func (s State) String() string {
-	switch s {
-	case Held:
-		return "held"
-	case Confirmed:
-		return "confirmed"
-	case Running:
-		return "running"
+	if s >= Held && s <= Running {
+		return stateNames[s]
 	}
 	return "state " + strconv.Itoa(int(s))
 }
@@ -52,8 +49,8 @@ type JobStatus struct {
 	Expires   time.Time // zero when Running
 }
 
-// Snapshot returns the state of every slot, oldest hold first. It takes no time, so it may include leases
-// that have ended since the last call with one.
+// Snapshot returns the state of every slot, oldest hold first. Since it gets no time, the result may include
+// leases that have ended since the last call with a time.
 func (l *Ledger) Snapshot() Status {
 	s := Status{Total: l.limits.Slots, Free: l.free(), Waiting: len(l.queue), Draining: l.draining}
 	for _, h := range l.holds {

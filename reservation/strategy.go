@@ -53,10 +53,11 @@ var (
 type PeerSlots struct {
 	Slots  int           // slots for the job
 	Cached int64         // bytes of the job's files in its cache
-	Speed  int           // of one processor, in any unit; 0: unknown
+	Speed  int           // speed of one processor, in any unit; 0 if unknown
 	RTT    time.Duration // round-trip time from the submitter
 	Domain Domain
-	// Machine is equal for peers on one machine. Empty: unknown; the peer counts as a machine of its own.
+	// Machine is equal for peers on one machine. A peer whose Machine is empty (unknown) counts as a machine
+	// of its own.
 	Machine string
 }
 
@@ -70,9 +71,9 @@ type Assignment [][]view.Process
 // The strategy determines how many processes each peer gets, with one exception, which concerns groups of
 // peers that may fail together (see Domain). Such a group gets more than n only if the other peers have
 // no room for the rest. The groups are the same for all strategies. The processes of one peer belong to
-// different ranks. So do those of a group, unless it got more than n. The master of a rank (replica 0)
-// runs on the fastest of the rank's peers; among equally fast peers, on the nearest. The fastest peers
-// are masters of most ranks.
+// different ranks, and so do the processes of a group that has at most n. The master of a rank (replica 0)
+// runs on the fastest of the rank's peers; among equally fast peers, on the nearest. The fastest peers run
+// the masters of most ranks.
 //
 // So replicas of a rank are never on one machine. If the slots allow it, they are also in different
 // failure domains: no two share an owner, address or site. Otherwise Assign relaxes these criteria step
@@ -106,10 +107,10 @@ func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 
 // number assigns counts[i] processes to each peer i. The processes are numbered 0..n*r-1, and number m
 // has rank m mod n. Each peer, and each group of peers that may fail together, gets consecutive numbers.
-// So none of them has a rank twice as long as it has at most n processes.
+// So no peer or group with at most n processes has a rank twice.
 func number(peers []PeerSlots, groups [][]int, counts []int, n int) [][]view.Process {
 	merit := byMerit(peers)
-	holders := make([][]int, n) // of each rank
+	holders := make([][]int, n) // peers of each rank
 	next := 0
 	for _, i := range together(groups, merit) {
 		for range counts[i] {
@@ -141,10 +142,7 @@ func byMerit(peers []PeerSlots) []int {
 		}
 		return int(math.Round(math.Log(float64(p.Speed)) / math.Log(speedClass)))
 	}
-	order := make([]int, len(peers))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(peers))
 	slices.SortStableFunc(order, func(a, b int) int {
 		return cmp.Or(cmp.Compare(class(peers[b]), class(peers[a])), cmp.Compare(peers[a].RTT, peers[b].RTT))
 	})
@@ -153,6 +151,15 @@ func byMerit(peers []PeerSlots) []int {
 
 // speedClass is the least ratio of two peers' speeds that counts as a difference.
 const speedClass = 1.25
+
+// indices returns the numbers below n.
+func indices(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
 
 // inverse returns the position of each index in a permutation.
 func inverse(order []int) []int {
@@ -180,10 +187,7 @@ func together(groups [][]int, merit []int) []int {
 		}
 		best = append(best, places)
 	}
-	order := make([]int, len(merit))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(merit))
 	slices.SortFunc(order, func(a, b int) int {
 		for _, places := range best {
 			if c := cmp.Compare(places[a], places[b]); c != 0 {
@@ -218,10 +222,7 @@ func suffices(room []int, n, r int) error {
 
 // order returns the indices of peers, best first.
 func (s Strategy) order(peers []PeerSlots) []int {
-	order := make([]int, len(peers))
-	for i := range order {
-		order[i] = i
-	}
+	order := indices(len(peers))
 	if s == DataSpread || s == DataConcentrate {
 		slices.SortStableFunc(order, func(a, b int) int {
 			return cmp.Compare(peers[b].Cached, peers[a].Cached)
@@ -231,8 +232,8 @@ func (s Strategy) order(peers []PeerSlots) []int {
 }
 
 // fill distributes up to want slots over peers with the given room, in addition to those that they have,
-// and returns the number for each. First no group of the widest width gets more than n in all. What is
-// left over is distributed by the narrower widths, and finally without that restriction.
+// and returns the number for each. First no group of the widest width gets more than n in all. The remaining
+// slots are distributed by the narrower widths, and finally without that restriction.
 func (s Strategy) fill(groups [][]int, room, have []int, n, want int) []int {
 	counts := make([]int, len(room))
 	for width := 0; width <= len(groups) && want > 0; width++ {

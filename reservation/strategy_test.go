@@ -28,18 +28,18 @@ func TestAssign(t *testing.T) {
 		want     string
 		err      error
 	}{
-		{"spread over as many as there are", Spread, peersWith(4, 4, 4, 4), 2, 2, "[[0.0] [1.0] [0.1] [1.1]]", nil},
+		{"spread over all peers", Spread, peersWith(4, 4, 4, 4), 2, 2, "[[0.0] [1.0] [0.1] [1.1]]", nil},
 		{"spread in passes", Spread, peersWith(4, 1, 4), 3, 2, "[[0.0 1.0 2.0] [0.1] [1.1 2.1]]", nil},
-		{"spread leaves the far ones out", Spread, peersWith(1, 1, 1), 2, 1, "[[0.0] [1.0] []]", nil},
+		{"spread omits far peers", Spread, peersWith(1, 1, 1), 2, 1, "[[0.0] [1.0] []]", nil},
 		{"concentrate fills up to n", Concentrate, peersWith(9, 9, 9), 3, 2, "[[0.0 1.0 2.0] [0.1 1.1 2.1] []]", nil},
-		{"concentrate goes round the replicas", Concentrate, peersWith(2, 3, 3), 3, 2, "[[0.0 1.0] [2.0 0.1 1.1] [2.1]]", nil},
-		{"peers without slots are passed over", Concentrate, peersWith(0, 1, -3, 1), 1, 2, "[[] [0.0] [] [0.1]]", nil},
+		{"concentrate continues with the next replica", Concentrate, peersWith(2, 3, 3), 3, 2, "[[0.0 1.0] [2.0 0.1 1.1] [2.1]]", nil},
+		{"peers without slots are skipped", Concentrate, peersWith(0, 1, -3, 1), 1, 2, "[[] [0.0] [] [0.1]]", nil},
 		{"dataspread", DataSpread, cached, 2, 1, "[[] [1.0] [] [0.0]]", nil},
 		{"dataconcentrate", DataConcentrate, cached, 4, 2, "[[] [0.1 1.1 2.1 3.1] [] [0.0 1.0 2.0 3.0]]", nil},
 		{"fewer peers than replicas", Spread, peersWith(9, 9), 1, 3, "", errFewPeers},
 		{"peers without slots do not count", Spread, peersWith(9, 0), 1, 2, "", errFewPeers},
 		{"too few slots", Spread, peersWith(3, 2), 3, 2, "", errFewSlots},
-		{"one machine is no two", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", errFewPeers},
+		{"two peers of one machine", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", errFewPeers},
 		{"peers of a machine share its processes", Concentrate,
 			[]PeerSlots{{Slots: 1, Machine: "m"}, {Slots: 2}, {Slots: 1, Machine: "m"}}, 2, 2, "[[0.0] [0.1 1.1] [1.0]]", nil},
 		{"slots above n are unused", Concentrate, peersWith(99, 2), 3, 2, "", errFewSlots},
@@ -78,7 +78,7 @@ func TestNoTwoReplicasOfARankOnOneMachine(t *testing.T) {
 					peers[i] = PeerSlots{Slots: rnd.IntN(n + 3), Cached: rnd.Int64N(3)}
 					if m := rnd.IntN(10); m < 5 {
 						peers[i].Machine = fmt.Sprint(m)
-						peers[i].Domain.Addresses = []string{fmt.Sprint(rnd.IntN(3))} // address under which it may also be seen elsewhere
+						peers[i].Domain.Addresses = []string{fmt.Sprint(rnd.IntN(3))} // may also be the address of another machine
 					}
 				}
 				for s := Spread; s <= DataConcentrate; s++ {

@@ -65,7 +65,7 @@ func answerError(a *pb.Answer) error {
 }
 
 func grantAnswer(g Grant, now time.Time) *pb.Answer {
-	machine, _ := hex.DecodeString(g.Machine) // always valid: comes from machineName
+	machine, _ := hex.DecodeString(g.Machine) // always valid, since machineName made it
 	return &pb.Answer{
 		Key: g.Key[:], Slots: uint32(g.Slots), LeaseMillis: uint32(max(0, g.Expires.Sub(now).Milliseconds())), Machine: machine,
 	}

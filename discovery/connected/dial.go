@@ -43,8 +43,8 @@ func (s *Service) introduce() {
 	time.AfterFunc(wait, func() { signal(s.wake) })
 }
 
-// round tries known peers. It looks for other peers if told so, or if one is reached that was unreachable
-// or never met before.
+// round tries known peers. It looks for other peers if meet is true, or if it reaches a peer that was
+// unreachable or never met before.
 func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 	wasAlone := s.Alone()
 	wereAway := make(chan bool, len(due))
@@ -89,8 +89,8 @@ func (s *Service) reconnect(ctx context.Context, info p2ppeer.AddrInfo) (wasAway
 	return wasAway
 }
 
-// Reach connects to a peer that should be a member of the network, and checks that it is one. It clears
-// libp2p's dial backoff, which would hide the cause of a failure: the caller spaces the attempts.
+// Reach connects to a peer that should be a member of the network, and checks its membership. It clears
+// libp2p's dial backoff, which would hide the cause of a failure; the caller spaces the attempts.
 func (s *Service) Reach(ctx context.Context, info p2ppeer.AddrInfo) error {
 	redial.Allow(s.host, info.ID)
 	if err := s.host.Connect(ctx, info); err != nil {

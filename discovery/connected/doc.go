@@ -12,13 +12,13 @@
 // introduce this peer to the network, as a supernode does. A known peer that is not connected is tried
 // again at growing intervals, for up to 30 days after the last meeting; one that was never met is given up
 // sooner. So a peer that lost its link, slept or was away for a day finds the others again, and the parts
-// of a split network join. When this machine moves, everything is tried at once: it has a new address, a
-// cable was plugged in, or it woke from sleep.
+// of a split network join. When this machine moves, every peer is tried at once. A machine moves when it
+// gets a new address, a cable is plugged in, or it wakes from sleep.
 //
 // Partners are the peers of current jobs. Neither end of a TCP connection is told that the link has failed,
 // or that the other end has a new address. Data waits for retransmissions at growing intervals. After the
-// link recovers, it may wait for about as long again as the link was down. Therefore a partner's
-// connection on which nothing arrives after a probe is dropped.
+// link recovers, the data may wait for about as long again as the link was down. Therefore a partner's
+// connection on which no bytes arrive after a probe is dropped.
 //
 // An answer may wait behind a file transfer, so other received bytes count as well, and so do acknowledged
 // bytes. A probe on a circuit may wait behind other circuits of its relay. Until the probe has reached the

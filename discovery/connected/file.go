@@ -15,7 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// maxRememberedFile bounds the file of known peers, in bytes; it is read as a whole.
+// maxRememberedFile bounds the file of known peers, in bytes. The file is read as a whole.
 const maxRememberedFile = 1 << 20
 
 // remembered is the JSON form of one known peer.
@@ -77,13 +77,13 @@ func (q *knownPeers) remember(file string) error {
 		all = append(all, r)
 	}
 	data, err := json.MarshalIndent(all, "", " ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(file), 0o700)
+	}
+	if err == nil {
+		err = atomicfile.Write(file, append(data, '\n'))
+	}
 	if err != nil {
-		return fmt.Errorf("write the known peers: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return fmt.Errorf("write the known peers: %w", err)
-	}
-	if err := atomicfile.Write(file, append(data, '\n')); err != nil {
 		return fmt.Errorf("write the known peers: %w", err)
 	}
 	return nil

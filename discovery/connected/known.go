@@ -13,12 +13,12 @@ import (
 const (
 	maxKnown = 256
 	maxAddrs = 8   // addresses of one peer
-	maxAddr  = 256 // bytes of one address; longer ones are dropped
+	maxAddr  = 256 // bytes of one address; longer addresses are dropped
 
 	forgetAfter = 30 * 24 * time.Hour // time since the last meeting
 
-	// A peer with enoughConnected connections needs no more. Once per leisure period it still tries one
-	// more known peer, because that peer may be in a part of the network that was split off.
+	// A peer with enoughConnected connections needs no more. Once per leisurePeriod it still tries one more
+	// known peer, because that peer may be in a part of the network that was split off.
 	enoughConnected = 24
 	leisurePeriod   = 30 * time.Second
 
@@ -36,8 +36,8 @@ type knownPeer struct {
 	info    p2ppeer.AddrInfo
 	met     time.Time     // time of the last meeting; zero if never met
 	reached bool          // this peer has dialled it successfully
-	missed  bool          // the last attempt to reach it failed
-	tried   time.Time     // time of the last attempt; zero if it is to be tried at once
+	missed  bool          // the last attempt to reach the peer failed
+	tried   time.Time     // time of the last attempt, or zero if the next one is due at once
 	pause   time.Duration // pause after the last attempt
 }
 
@@ -47,12 +47,12 @@ type knownPeer struct {
 // parts of a split network join as soon as one peer reaches across.
 //
 // While few known peers are connected, all the others are tried, each after a growing pause. Once enough
-// are connected, one is tried at a time: the one whose last attempt is oldest. The number of known peers
+// are connected, one of the others is tried at a time: that with the oldest attempt. The number of known peers
 // is bounded. Peers that were never dialled successfully are forgotten first, and among them those whose
 // last meeting is oldest. A peer that was never met counts as oldest of all.
 type knownPeers struct {
 	all     map[p2ppeer.ID]*knownPeer
-	leisure time.Time // time of the last attempt, which spaces leisurely ones
+	leisure time.Time // time of the last attempt; see leisurePeriod
 
 	restoring func(p2ppeer.ID) bool // reports whether the watch dials a peer
 	changes   int                   // number of changes to the data that the file keeps
@@ -72,7 +72,7 @@ func (q *knownPeers) heard(info p2ppeer.AddrInfo) {
 	a.pause = min(a.pause, firstPause)
 }
 
-// met records a connection to a peer; reached tells that this peer dialled it.
+// met records a connection to a peer; reached means that this peer dialled it.
 func (q *knownPeers) met(info p2ppeer.AddrInfo, reached bool, now time.Time) {
 	a := q.entry(info.ID, knownPeer{met: now, reached: reached})
 	if a == nil {
@@ -187,7 +187,7 @@ func (q *knownPeers) list() []*knownPeer {
 	return slices.SortedFunc(maps.Values(q.all), func(a, b *knownPeer) int { return cmp.Compare(a.info.ID, b.info.ID) })
 }
 
-// mergeAddrs returns the first maxAddrs distinct addresses of recent and old together. It drops those
+// mergeAddrs returns the first maxAddrs distinct addresses of recent and old together. It drops addresses
 // longer than maxAddr.
 func mergeAddrs(recent, old []ma.Multiaddr) []ma.Multiaddr {
 	var out []ma.Multiaddr

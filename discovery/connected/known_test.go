@@ -80,7 +80,7 @@ func TestKnownPeersAreRetriedIndefinitely(t *testing.T) {
 		want      []time.Duration
 	}{
 		{"at growing intervals by a connected peer", those(2), seconds(0, 5, 15, 35, 75, 155)},
-		{"twice a minute by a peer that is alone", noPeer, seconds(0, 5, 15, 35, 65, 95, 125, 155)},
+		{"twice a minute by a peer without connections", noPeer, seconds(0, 5, 15, 35, 65, 95, 125, 155)},
 		{"not at all while connected", those(3), nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -91,12 +91,12 @@ func TestKnownPeersAreRetriedIndefinitely(t *testing.T) {
 	}
 	q := knownPeersOf(3)
 	tries(q, 2, those(2), 4*time.Hour)
-	if got := len(tries(q, 2, those(2), time.Hour)); got != 0 { // time that has already passed
+	if got := len(tries(q, 2, those(2), time.Hour)); got != 0 { // this hour has already passed
 		t.Fatalf("tried %d times in the past", got)
 	}
 	q.retryNow()
 	if got := tries(q, 2, those(2), 0); len(got) != 1 {
-		t.Errorf("tried at %v when something has changed, want at once", got)
+		t.Errorf("tried at %v after a change, want at once", got)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestKnownPeersAreTriedOneAtATimeWithManyConnections(t *testing.T) {
 			times++
 		}
 		if len(due) > 1 {
-			t.Fatalf("%d at once", len(due))
+			t.Fatalf("%d tried at once", len(due))
 		}
 	}
 	if len(tried) != 100 || times > 2*60*2 {
@@ -121,7 +121,7 @@ func TestKnownPeersAreTriedOneAtATimeWithManyConnections(t *testing.T) {
 	}
 }
 
-// TestKnownPeerThatDisconnects: such a peer is tried at growing intervals, although it can be reached.
+// TestKnownPeerThatDisconnects: a peer that disconnects at once is tried at growing intervals.
 func TestKnownPeerThatDisconnects(t *testing.T) {
 	q := knownPeersOf(2)
 	times := 0
@@ -156,7 +156,7 @@ func TestKnownPeersAreBounded(t *testing.T) {
 		q.heard(at(i))
 	}
 	if len(q.all) != maxKnown || q.all[id(1)] == nil {
-		t.Fatalf("%d known; forgot a peer that was met, not one that was not", len(q.all))
+		t.Fatalf("%d known; want a peer that was never met forgotten", len(q.all))
 	}
 	for i := 10 * maxKnown; i < 20*maxKnown; i++ {
 		q.met(at(i), false, testNow)
@@ -185,7 +185,7 @@ func TestConnectedPeerStaysKnown(t *testing.T) {
 		q.met(at(maxKnown+i), true, testNow.Add(time.Minute))
 	}
 	if q.all[id(0)] == nil {
-		t.Error("the one that is connected is forgotten")
+		t.Error("the connected peer is forgotten")
 	}
 }
 
@@ -250,7 +250,7 @@ func TestKnownPeersArePersistent(t *testing.T) {
 		}
 	}
 	if got, err := recall(file, testNow.Add(2*forgetAfter)); err != nil || len(got.all) != 0 {
-		t.Errorf("recalls %d after long, %v", len(got.all), err)
+		t.Errorf("recalls %d after a long time, %v", len(got.all), err)
 	}
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// An answer waits behind all other traffic of its connection, which takes long if a file is sent over a
-// slow link. Therefore received bytes are counted, and also sent bytes that had to wait for buffer space.
-// There is space again only after the other end, or the relay of a circuit, has received earlier bytes.
+// An answer waits behind all other traffic of its connection. That takes long if a file is sent over a slow
+// link. Therefore received bytes are counted, and also sent bytes that had to wait for buffer space. Space
+// becomes free only after the other end, or the relay of a circuit, has received earlier bytes.
 
-// waited is the minimum duration of a write that counts as having waited for buffer space.
+// minWait is the minimum duration of a write that counts as having waited for buffer space.
 const minWait = 50 * time.Millisecond
 
 // Counting returns a multiplexer that works like m, and whose connections count received and acknowledged
@@ -67,8 +67,8 @@ func (c countedConn) As(target any) bool {
 	return c.MuxedConn.As(target)
 }
 
-// arrived returns a number that grows when bytes arrive over a connection or are acknowledged. It is always
-// 0 if that is unknown.
+// arrived returns a number that grows when bytes arrive over a connection or are acknowledged. The number is
+// always 0 if they are not counted.
 func arrived(c network.Conn) uint64 {
 	var m *meter
 	if c.As(&m) {

@@ -51,8 +51,8 @@ func TestReceivedBytesAreCounted(t *testing.T) {
 	}
 }
 
-// TestBlockedWritesAreCounted checks that a write that had to wait counts, because earlier bytes have been
-// received. A write that found space does not count.
+// TestBlockedWritesAreCounted checks that only a write that had to wait counts. Such a write shows that the
+// other end has received earlier bytes.
 func TestBlockedWritesAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()

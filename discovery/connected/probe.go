@@ -22,21 +22,21 @@ const (
 	// dialTimeout bounds one dial of a partner. It is shorter than TCP's retransmission intervals, so the
 	// peer is dialled again soon after a link has recovered.
 	dialTimeout = 3 * time.Second
-	// probeTimeout bounds a probe. The watch repeats the probe or drops the connection long before.
+	// probeTimeout bounds a probe. The watch repeats the probe or drops the connection much earlier.
 	probeTimeout = time.Minute
 )
 
-// KeepPartners makes the service keep this peer connected to its partners. partners returns the peers that
-// this one has running jobs with, and the silence that is tolerated of each. back is called for each peer
-// to which a connection was lost and one exists now. Both must return promptly.
+// KeepPartners makes the service keep this peer connected to its partners. partners returns the other peers
+// of running jobs, and the silence that is tolerated of each. back is called with a peer to which a
+// connection was lost, once a connection exists. Both functions must return promptly.
 func (s *Service) KeepPartners(partners func() map[p2ppeer.ID]time.Duration, back func(p2ppeer.ID)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.partners, s.back = partners, back
 }
 
-// checkPartners passes the present state to the watch, and carries out its orders. own are the addresses of
-// this machine; empty if they are not known.
+// checkPartners passes the present state to the watch, and carries out its orders. own lists the addresses
+// of this machine, and is empty if they are not known.
 func (s *Service) checkPartners(now time.Time, own []netip.Addr) {
 	s.mu.Lock()
 	partners, back := s.partners, s.back
@@ -106,7 +106,7 @@ func (s *Service) drop(c network.Conn) {
 	})
 }
 
-// isClosing reports whether a connection was dropped. Until libp2p has closed it, it looks like one that works.
+// isClosing reports whether a connection was dropped. Until libp2p has closed the connection, it looks open.
 func (s *Service) isClosing(c network.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,7 +147,7 @@ func RelayOf(a ma.Multiaddr) p2ppeer.ID {
 	return id
 }
 
-// localOf returns this machine's address of a connection; it is invalid for a circuit.
+// localOf returns this machine's address of a connection, and an invalid address for a circuit.
 func localOf(c network.Conn) netip.Addr {
 	ip, err := manet.ToIP(c.LocalMultiaddr())
 	if err != nil { // through a relay
@@ -174,13 +174,13 @@ func (s *Service) probe(ctx context.Context, c network.Conn) {
 // countsAsAnswer reports whether the watch may take a failed probe as answered: the probe has reached the
 // other end, or it was never sent. Any other failure is no answer.
 func countsAsAnswer(err error) bool {
-	// The limit is for all connections to the peer together, so it shows nothing about this one.
+	// The limit is for all connections to the peer together, so reaching it shows nothing about this one.
 	return reachedOtherEnd(err) || errors.Is(err, network.ErrResourceLimitExceeded)
 }
 
 // reachedOtherEnd reports whether a failed probe has reached the other end.
 func reachedOtherEnd(err error) bool {
-	// A remote reset shows that it has: libp2p answers only two probes per peer at a time.
+	// A reset by the other end shows that: libp2p answers only two probes per peer at a time.
 	if reset, ok := errors.AsType[*network.StreamError](err); ok {
 		return reset.Remote
 	}
@@ -194,9 +194,8 @@ func sendPing(ctx context.Context, c network.Conn) error {
 	if err != nil {
 		return fmt.Errorf("open a stream: %w", err)
 	}
-	defer stream.Reset() // nothing else is sent on it
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
+	defer stream.Reset() // the stream carries only this ping
+	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if err := stream.SetProtocol(ping.ID); err != nil {
 		return err
 	}

@@ -3,8 +3,8 @@ package connected
 import "time"
 
 // A schedule spaces the attempts to be introduced by a supernode: first until one succeeds, afterwards to
-// see whether a supernode is still connected. A restarted supernode knows no peers, so without this its
-// newcomers would form a separate network.
+// check that a supernode is still connected. A restarted supernode knows no peers, so without these checks
+// its newcomers would form a separate network.
 type schedule struct {
 	least, most time.Duration
 	pause       time.Duration // next backoff
@@ -12,7 +12,7 @@ type schedule struct {
 	running     bool
 }
 
-// start reports whether an attempt is due. The caller must report its end.
+// start reports whether an attempt is due. The caller must then call ended.
 func (s *schedule) start(now time.Time) bool {
 	if s.running || now.Before(s.due) {
 		return false

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestSchedule: attempts that fail follow each other at growing intervals, one at a time; after a move the
-// next one is due at once.
+// TestSchedule: failed attempts follow each other at growing intervals, one at a time. After a move, the next
+// attempt is due at once.
 func TestSchedule(t *testing.T) {
 	const least, most = time.Second, 8 * time.Second
 	s, now := schedule{least: least, most: most, pause: least}, testNow
@@ -25,7 +25,7 @@ func TestSchedule(t *testing.T) {
 	}
 	for _, pause := range []time.Duration{least, 2 * least, 4 * least, most, most} {
 		if wait := attempt(false); wait != pause/2+time.Duration(random*float64(pause)) {
-			t.Errorf("after a failure: waits %v, want half of %v plus %v of it", wait, pause, random)
+			t.Errorf("after a failure: waits %v, want %[2]v/2 + %[3]v*%[2]v", wait, pause, random)
 		}
 		random += 0.2
 	}

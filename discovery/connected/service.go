@@ -18,16 +18,17 @@ import (
 
 // Config configures a Service.
 type Config struct {
-	// PeersFile is the file that keeps the known peers. If empty, they are not kept.
+	// PeersFile is the file that keeps the known peers. If PeersFile is empty, they are not kept.
 	PeersFile string
-	// MayDial reports whether an address that other peers have given may be remembered. Nil accepts all.
+	// MayDial reports whether an address that other peers have given may be remembered. If MayDial is nil,
+	// all addresses may be.
 	MayDial func(p2ppeer.ID, ma.Multiaddr) bool
 	// Member returns nil if a connected peer belongs to the network and can introduce others.
 	Member func(p2ppeer.ID) error
 	// Reached is called after each successful dial of a known peer or supernode.
 	Reached func(context.Context, p2ppeer.ID)
 	// Meet finds more peers through the connected ones. It is called after this machine has moved, and
-	// when a peer was reached that may know others.
+	// after reaching a peer that may know others.
 	Meet func(context.Context)
 	// Introduce makes sure that a supernode is connected. It is called at intervals: RetryMax after a
 	// success, a backoff between RetryMin and RetryMax after a failure.
@@ -50,7 +51,7 @@ type Service struct {
 
 	ctx     context.Context // ends with the context of New, or Close
 	cancel  context.CancelFunc
-	wake    chan struct{} // holds an element if there may be something to do
+	wake    chan struct{} // holds an element if a connection or a due time may have changed
 	moved   chan struct{} // holds an element if this machine has moved
 	tried   chan struct{} // closed after the first round
 	events  event.Subscription
@@ -76,7 +77,7 @@ type Service struct {
 	back       func(p2ppeer.ID)
 }
 
-// New returns a Service for h, which begins its work with Start and ends it with ctx or Close.
+// New returns a Service for h. The service begins its work with Start and ends it with ctx or Close.
 func New(ctx context.Context, h host.Host, c Config) (*Service, error) {
 	known, err := recall(c.PeersFile, time.Now())
 	if err != nil {
@@ -156,7 +157,7 @@ func (s *Service) Heard(info p2ppeer.AddrInfo) {
 	signal(s.wake)
 }
 
-// signal leaves an element in c, unless it holds one.
+// signal puts an element into c, unless c holds one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -249,9 +250,9 @@ func (s *Service) identified(e event.EvtPeerIdentificationCompleted) {
 	s.met(info, reached)
 }
 
-// met records a connection to a peer; reached tells that this peer dialled it. The peerstore's addresses
-// follow those of info. Other peers may have supplied them, so met drops those that MayDial rejects; they
-// would otherwise be dialled after a restart.
+// met records a connection to a peer; reached means that this peer dialled it. The peerstore's addresses
+// follow those of info. Other peers may have supplied the peerstore's addresses, so met drops those that
+// MayDial rejects; otherwise they would be dialled after a restart.
 func (s *Service) met(info p2ppeer.AddrInfo, reached bool) {
 	stored := s.host.Peerstore().Addrs(info.ID)
 	if s.config.MayDial != nil {

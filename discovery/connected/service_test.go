@@ -64,7 +64,7 @@ func newHost(t *testing.T, options ...libp2p.Option) host.Host {
 	return h
 }
 
-// A wire forwards connections to a host until it is silenced. Existing connections then forward no more
+// A wire forwards connections to a host until hush is called. Existing connections then forward no more
 // data, and neither end is notified.
 type wire struct {
 	net.Listener
@@ -303,7 +303,7 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 		probed = state().probed
 	}
 	w.hush()
-	// Some bytes may have arrived since the last look, and are seen at the next one.
+	// Some bytes may have arrived since the last check, and count at the next one.
 	for most := now.Add(probePeriod + leastSilence + 3*checkEvery); state() != nil; s.check(now) {
 		if now = now.Add(checkEvery); now.After(most) {
 			t.Fatal("not closed long after it fell silent")
@@ -311,8 +311,8 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 	}
 }
 
-// TestErrorsThatCountAsAnswer checks that only an error that the other end has sent, or one before sending,
-// countsAsAnswer a probe.
+// TestErrorsThatCountAsAnswer checks that an error counts as the answer to a probe only if the other end has
+// sent it, or if the probe was never sent.
 func TestErrorsThatCountAsAnswer(t *testing.T) {
 	a, b := newHost(t), newHost(t)
 	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
@@ -334,11 +334,11 @@ func TestErrorsThatCountAsAnswer(t *testing.T) {
 		}
 	}
 	if err := sendPing(t.Context(), c); !errors.Is(err, network.ErrResourceLimitExceeded) || !countsAsAnswer(err) {
-		t.Errorf("a question that cannot be put: %v", err)
+		t.Errorf("a probe that cannot be sent: %v", err)
 	}
 	for _, err := range []error{&network.StreamError{}, context.DeadlineExceeded, errors.New("connection write timeout")} {
 		if countsAsAnswer(fmt.Errorf("open a stream: %w", err)) {
-			t.Errorf("settled by %v", err)
+			t.Errorf("%v counts as an answer", err)
 		}
 	}
 }

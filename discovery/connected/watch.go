@@ -10,15 +10,15 @@ import (
 
 const (
 	// probePeriod is the interval between probes of a connection: every second check, even if a check is
-	// late. If the other end's data fills the connection, it receives nothing but these probes. A
-	// connection may then be silent for the silencePart-th part of the silence that the job tolerates, at
-	// least leastSilence and at most mostSilence. The remaining time is for reconnecting.
+	// late. If the other end's data fills the connection, that end receives only these probes. After a
+	// probe, a connection may be silent for a fraction 1/silencePart of the silence that the job tolerates,
+	// at least leastSilence and at most mostSilence. The remaining time is for reconnecting.
 	probePeriod  = 3 * time.Second / 2
 	leastSilence = 3 * time.Second
 	mostSilence  = 10 * time.Second
 	silencePart  = 4
 
-	// Pauses between dials of a peer, at first and at most.
+	// The pause between dials of a peer grows from dialFirst to dialMost.
 	dialFirst = 250 * time.Millisecond
 	dialMost  = 2 * time.Second
 )
@@ -31,10 +31,10 @@ type watch struct {
 	lostAddrs map[netip.Addr]bool        // addresses that this machine has lost and not regained
 }
 
-// A partner is a peer that this one has a job with.
+// A partner is another peer of a current job.
 type partner struct {
 	conns        map[string]*conn // by ID
-	met          bool             // there has been a connection
+	met          bool             // a connection has existed
 	disconnected bool             // all connections are lost
 	lostAny      bool             // a connection was lost, so processes' own connections may be stalled
 	dialing      bool
@@ -58,21 +58,21 @@ type relayState struct {
 	probed  time.Time // last probe of the relay
 	waiting bool      // the probe has no answer yet
 	passed  time.Time // everything sent before this time has reached the relay
-	at      time.Time // when that became known
+	at      time.Time // time when passed became known
 }
 
 // A partnerState is the present state of one partner.
 type partnerState struct {
-	tolerates time.Duration // silence that the jobs with it tolerate
+	tolerates time.Duration // silence that the jobs with the partner tolerate
 	conns     []connState
 }
 
 // A connState is the present state of one connection.
 type connState struct {
 	id      string
-	local   netip.Addr // this machine's; unspecified: any (QUIC); invalid: through a relay
-	arrived uint64     // grows when bytes arrive or are acknowledged; always 0 if unknown
-	relay   p2ppeer.ID // for a circuit
+	local   netip.Addr // this machine's address; unspecified for QUIC (any address), invalid for a circuit
+	arrived uint64     // grows when bytes arrive or are acknowledged; always 0 if they are not counted
+	relay   p2ppeer.ID // for a circuit: its relay
 	below   uint64     // for a circuit: like arrived, on the connections to the relay
 }
 
@@ -91,7 +91,8 @@ func newWatch() *watch {
 	}
 }
 
-// decide evaluates the present state. own are this machine's addresses; empty if they are not known.
+// decide evaluates the present state. own lists this machine's addresses, and is empty if they are not
+// known.
 func (w *watch) decide(now time.Time, seen map[p2ppeer.ID]partnerState, own []netip.Addr) (out orders) {
 	for id := range w.peers {
 		if _, ok := seen[id]; !ok {
@@ -133,9 +134,9 @@ func (w *watch) noteRelays(seen map[p2ppeer.ID]partnerState) {
 // maxGone bounds the number of remembered addresses.
 const maxGone = 1024
 
-// own records this machine's addresses, and returns those lost since the last check. An empty list means
-// that they are not known. Only an address that was seen before counts as lost, since a connection may use
-// an address that no interface lists.
+// own records this machine's addresses, and returns the addresses lost since the last check. An empty list
+// means that the addresses are not known. Only an address that was seen before counts as lost, since a
+// connection may use an address that no interface lists.
 func (w *watch) own(now []netip.Addr) (lost []netip.Addr) {
 	if len(now) == 0 {
 		return nil
@@ -156,15 +157,15 @@ func (w *watch) own(now []netip.Addr) (lost []netip.Addr) {
 	return lost
 }
 
-// mayBeFrom reports whether a connection may use one of the given addresses. That is so if its local
-// address is unspecified and of the same family, IPv4 or IPv6.
+// mayBeFrom reports whether a connection may use one of the given addresses, because its local address is
+// unspecified and of the same family (IPv4 or IPv6).
 func mayBeFrom(local netip.Addr, those []netip.Addr) bool {
 	return slices.ContainsFunc(those, func(a netip.Addr) bool {
 		return local.IsUnspecified() && a.Is4() == local.Is4()
 	})
 }
 
-// check probes and drops connections, and returns the number of those that are left. gone reports whether a
+// check probes and drops connections, and returns the number of remaining ones. gone reports whether a
 // connection from an address cannot work any more.
 func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*relayState, gone func(netip.Addr) bool, out *orders) (left int) {
 	newcomer, stayed := false, 0
@@ -213,8 +214,8 @@ func (c *conn) update(l connState, now time.Time) {
 	}
 }
 
-// silent returns the time for which nothing has arrived although an answer is due. An answer waits behind
-// all other traffic on its way, and so does a probe. On a circuit the probe waits behind all traffic
+// silent returns the time for which no bytes have arrived although an answer is due. An answer waits behind
+// all other traffic of its connection, and so does a probe. On a circuit the probe waits behind all traffic
 // through the same relay. Until the probe has reached the relay, the relay's signs of life count.
 func (c *conn) silent(now time.Time, h *relayState) time.Duration {
 	if !c.waiting {
@@ -242,8 +243,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// due reports whether it is time for a probe. A busy connection is probed again before it has answered: if
-// only the other end sends data, it receives nothing but these probes.
+// due reports whether it is time for a probe. A busy connection is probed again before it has answered. If
+// only the other end sends data, that end receives only these probes.
 func (c *conn) due(now time.Time) bool {
 	return now.Sub(c.probed) >= probePeriod && (!c.waiting || c.lastArrival.After(c.probed))
 }
@@ -295,7 +296,7 @@ func (w *watch) heard(now time.Time, relay p2ppeer.ID, there bool) {
 	}
 }
 
-// dialled records the end of a dial. The next look finds the new connection, if there is one.
+// dialled records the end of a dial. The next check finds the new connection, if there is one.
 func (w *watch) dialled(now time.Time, peer p2ppeer.ID) {
 	if p := w.peers[peer]; p != nil {
 		p.dialing, p.due = false, now.Add(p.pause)

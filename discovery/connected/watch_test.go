@@ -29,7 +29,7 @@ type moment struct {
 	answered string // connection that has answered before
 	heard    bool   // the relay has answered before
 	dialled  bool   // a dial has ended before
-	gone     bool   // no job with the peer any more
+	gone     bool   // the last job with the peer is over
 	want     orders
 }
 
@@ -56,7 +56,7 @@ func TestWatchActions(t *testing.T) {
 			{after: 11 * time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
 			{after: 12 * time.Second, conns: all(b)},
 		},
-		"one that is full stays, and is probed on": {
+		"a busy connection stays, and is still probed": {
 			{after: 0, conns: grown(1)},
 			{after: probePeriod, conns: grown(1), want: probe("a")},
 			{after: probePeriod + time.Second, conns: grown(2)},
@@ -82,23 +82,23 @@ func TestWatchActions(t *testing.T) {
 			{after: probePeriod + time.Second, conns: circuit(1), want: orders{relays: []p2ppeer.ID{relay}}},
 			{after: probePeriod + leastSilence, conns: circuit(1), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
-		"data received before the probe is no answer": {
+		"data received before the probe does not count": {
 			{after: 0, conns: grown(1)},
 			{after: probePeriod, conns: grown(2), want: probe("a")},
 			{after: probePeriod + leastSilence, conns: grown(2), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
-		"one from a lost address": {
+		"a connection from a lost address": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, conns: all(a), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 			{after: 2 * time.Second, conns: all(connState{id: "b", local: moved, arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
 		},
-		"one from any address may be from a lost one": {
+		"a connection from an unspecified address may be from a lost one": {
 			{after: 0, conns: all(connState{id: "a", local: netip.IPv4Unspecified(), arrived: 1})},
 			{after: time.Second, conns: all(connState{id: "a", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 			{after: 2 * time.Second, conns: all(connState{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
 			{after: 3 * time.Second, conns: all(connState{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved},
 		},
-		"one from any address of another family": {
+		"a connection from an unspecified address of another family": {
 			{after: 0, conns: all(connState{id: "a", local: netip.IPv6Unspecified(), arrived: 1})},
 			{after: time.Second, conns: all(connState{id: "a", local: netip.IPv6Unspecified(), arrived: 1}), own: moved},
 		},
@@ -106,34 +106,34 @@ func TestWatchActions(t *testing.T) {
 			{after: 0, conns: all(a, b)},
 			{after: time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
 		},
-		"one through a relay is from no address": {
+		"a circuit uses no local address": {
 			{after: 0, conns: all(connState{id: "a"})},
 			{after: time.Second, conns: all(connState{id: "a"}), own: moved},
 		},
-		"the older is probed when another comes": {
+		"the older connection is probed when another opens": {
 			{after: 0, conns: all(a)},
 			{after: time.Millisecond, conns: all(a, b), want: probe("a")},
 			{after: time.Millisecond + leastSilence, conns: all(a, b), want: orders{probe: []string{"b"}, drop: []string{"a"}, back: []p2ppeer.ID{other}}},
 		},
-		"one from an address that no interface lists": {
+		"a connection from an address that no interface lists": {
 			{after: 0, conns: all(connState{id: "a", local: moved, arrived: 1})},
 			{after: time.Second, conns: all(connState{id: "a", local: moved, arrived: 1})},
 		},
-		"one within a machine": {
+		"a connection within a machine": {
 			{after: 0, conns: all(connState{id: "a", local: loopback, arrived: 1}), own: loopback},
 			{after: time.Second, conns: all(connState{id: "a", local: loopback, arrived: 1}), own: here},
 		},
-		"two are probed one after the other": {
+		"two connections are probed one after the other": {
 			{after: 0, conns: all(a, b)},
 			{after: probePeriod, conns: all(a, b), want: probe("a")},
 			{after: probePeriod + time.Second, conns: all(a, b), answered: "a", want: probe("b")},
 		},
-		"one was replaced by another": {
+		"a connection was replaced by another": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
 		},
-		"one that was never there is not missed": {{after: 0}, {after: time.Hour}},
-		"nor is one of a job that is over": {
+		"a peer that was never connected is not dialled": {{after: 0}, {after: time.Hour}},
+		"a peer of a job that is over is not dialled": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, gone: true},
 			{after: 2 * time.Second},

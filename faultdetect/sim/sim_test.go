@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 )
 
-// TestSameSeedSameEvents runs a world with all kinds of events twice.
+// TestSameSeedSameEvents runs a world twice, with all kinds of events.
 func TestSameSeedSameEvents(t *testing.T) {
 	once := func() (sent int, w *World) {
 		w, err := New(9, faultdetect.Config{Period: time.Second}, 7)

@@ -30,7 +30,7 @@ type World struct {
 
 	Failed    map[Pair]time.Duration // time of each verdict
 	Doubts    int                    // number of suspicions so far
-	crash     []time.Duration        // 0: never
+	crash     []time.Duration        // time of each member's crash, or 0
 	pauses    map[int][]time.Duration
 	connected map[Pair]bool
 

@@ -21,31 +21,52 @@ type arguments []uint64
 func (a arguments) u(i int) uint32 { return uint32(a[i]) }
 func (a arguments) i(i int) int32  { return int32(a[i]) }
 
-// later returns the last argument.
+// later returns the last argument: the ticket of a call in the background, or 0.
 func (a arguments) later() uint32 { return a.u(len(a) - 1) }
+
+// context returns argument i, a context that a program may use. Context 0 is reserved for the engine.
+func (a arguments) context(i int) uint32 {
+	if a.u(i) == 0 {
+		panic(Fault("context 0 is reserved"))
+	}
+	return a.u(i)
+}
+
+// mode returns argument i, a send mode.
+func (a arguments) mode(i int) engine.Mode {
+	if a.u(i) > uint32(engine.Ready) {
+		panic(faultf("unknown send mode %d", a.u(i)))
+	}
+	return engine.Mode(a.u(i))
+}
+
+// memory is the module's memory. It returns size bytes at an address, and false if the range does not
+// exist.
+type memory func(at, size uint32) ([]byte, bool)
 
 // bytes returns size bytes of the module's memory at an address. It panics with a Fault if they do
 // not exist.
-func (p *Process) bytes(at, size uint32) []byte {
-	b, ok := p.memory(at, size)
+func (m memory) bytes(at, size uint32) []byte {
+	b, ok := m(at, size)
 	if !ok {
 		panic(faultf("%d bytes at %#x are outside the module's memory", size, at))
 	}
 	return b[:size:size]
 }
 
-// words holds 32-bit numbers in the module's memory: an array of them, or a structure.
-type words []byte
+// words returns n words of the module's memory at an address.
+func (m memory) words(at uint32, n int) words { return m.array(at, uint32(n), 4) }
 
-func (p *Process) words(at uint32, n int) words { return p.array(at, uint32(n), 4) }
-
-// array returns the memory of n elements of each bytes.
-func (p *Process) array(at, n uint32, each uint64) []byte {
+// array returns the memory of n elements, each of the given size in bytes.
+func (m memory) array(at, n uint32, each uint64) []byte {
 	if size := uint64(n) * each; size < 1<<32 {
-		return p.bytes(at, uint32(size))
+		return m.bytes(at, uint32(size))
 	}
 	panic(faultf("array of %d elements is too long", n))
 }
+
+// words is an array of 32-bit numbers in the module's memory, or a structure of such numbers.
+type words []byte
 
 func (w words) get(i int) uint32    { return binary.LittleEndian.Uint32(w[4*i:]) }
 func (w words) set(i int, v uint32) { binary.LittleEndian.PutUint32(w[4*i:], v) }
@@ -68,34 +89,4 @@ func (w words) setStatus(s engine.Status) {
 	w.set(1, uint32(s.Tag))
 	w.set(2, uint32(s.Size))
 	w[12:].setBool(s.Cancelled)
-}
-
-// context returns c if a program may use it; 0 is reserved for the engine.
-func (p *Process) context(c uint32) uint32 {
-	if c == 0 {
-		panic(Fault("context 0 is reserved"))
-	}
-	return c
-}
-
-func (p *Process) rank(r int32) int {
-	if r < 0 || int(r) >= p.ranks {
-		panic(faultf("rank %d in a job of %d ranks", r, p.ranks))
-	}
-	return int(r)
-}
-
-// source returns r, which must be a rank or AnySource.
-func (p *Process) source(r int32) int {
-	if r == engine.AnySource {
-		return engine.AnySource
-	}
-	return p.rank(r)
-}
-
-func mode(m uint32) engine.Mode {
-	if m > uint32(engine.Ready) {
-		panic(faultf("unknown send mode %d", m))
-	}
-	return engine.Mode(m)
 }

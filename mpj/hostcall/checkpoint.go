@@ -1,6 +1,7 @@
 package hostcall
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -13,9 +14,10 @@ import (
 // A checkpoint is a checkpoint in progress. The engine's call runs in a separate goroutine, and
 // waits for the module when the program's state must be written or read.
 type checkpoint struct {
-	steps    chan uint32 // steps for the module to take
-	done     chan done   // completed steps
-	returned chan error  // result of the engine's call
+	ctx      context.Context // ends when the process closes
+	steps    chan uint32     // steps for the module to take
+	done     chan done       // completed steps
+	returned chan error      // result of the engine's call
 
 	step uint32    // current step of the module
 	to   io.Writer // destination while saving
@@ -38,47 +40,39 @@ const (
 
 // The outcomes of a step.
 const (
-	outcomeWell   = iota
-	outcomeFailed // the program returned an error
-	outcomeNot    // the state is saved, but no checkpoint is possible
+	outcomeWell   = iota // success
+	outcomeFailed        // the program returned an error
+	outcomeNot           // the state is saved, but no checkpoint is possible
 )
 
 // errStep is the error of a step in which the program failed; the program knows the reason.
 var errStep = errors.New("the program has failed to save or restore its state")
 
-func (p *Process) beginCheckpoint(a arguments) uint32 {
-	step := p.words(a.u(0), 3)
-	if p.checkpoint != nil {
-		panic(Fault("checkpoint during a checkpoint"))
-	}
-	c := &checkpoint{steps: make(chan uint32, 1), done: make(chan done), returned: make(chan error, 1)}
-	p.checkpoint = c
+// run makes the engine's call, and returns when the module has taken all steps.
+func (c *checkpoint) run(e *engine.Engine) {
 	var own []byte
 	var ok bool
-	p.running.Go(func() { // ends when the engine's call returns, at the latest when this process closes
-		c.returned <- p.engine.Checkpoint(engine.Checkpoint{
-			Save: func(to io.Writer) (err error) {
-				c.to = to
-				own, ok, err = p.await(c, stepSave)
-				return err
-			},
-			Own: func() ([]byte, bool) { return own, ok },
-			TakeOwn: func(b []byte) error {
-				c.own = b
-				return nil
-			},
-			Restore: func(from io.Reader) error {
-				c.from = from
-				_, _, err := p.await(c, stepRestore)
-				return err
-			},
-		})
+	c.returned <- e.Checkpoint(engine.Checkpoint{
+		Save: func(to io.Writer) (err error) {
+			c.to = to
+			own, ok, err = c.await(stepSave)
+			return err
+		},
+		Own: func() ([]byte, bool) { return own, ok },
+		TakeOwn: func(b []byte) error {
+			c.own = b
+			return nil
+		},
+		Restore: func(from io.Reader) error {
+			c.from = from
+			_, _, err := c.await(stepRestore)
+			return err
+		},
 	})
-	return p.nextStep(a, step)
 }
 
 // await makes the module take a step, and waits for the result.
-func (p *Process) await(c *checkpoint, step uint32) (own []byte, ok bool, err error) {
+func (c *checkpoint) await(step uint32) (own []byte, ok bool, err error) {
 	c.steps <- step
 	select {
 	case d := <-c.done:
@@ -86,19 +80,53 @@ func (p *Process) await(c *checkpoint, step uint32) (own []byte, ok bool, err er
 			err = errStep
 		}
 		return d.own, d.outcome == outcomeWell, err
-	case <-p.ctx.Done():
+	case <-c.ctx.Done():
 		return nil, false, engine.ErrClosed
 	}
+}
+
+// next waits for the next step, or for the end of the checkpoint.
+func (c *checkpoint) next() (step uint32, err error) {
+	select {
+	case step = <-c.steps:
+	case err = <-c.returned:
+	}
+	return step, err
+}
+
+// end reports the result of the current step.
+func (c *checkpoint) end(d done) {
+	c.step, c.to, c.from, c.own = stepNone, nil, nil, nil
+	select {
+	case c.done <- d:
+	case <-c.ctx.Done():
+	}
+}
+
+// at returns c. It panics with a Fault unless c is in progress and at one of the given steps.
+func (c *checkpoint) at(steps ...uint32) *checkpoint {
+	if c == nil || !slices.Contains(steps, c.step) {
+		panic(Fault("checkpoint step out of order"))
+	}
+	return c
+}
+
+func (p *Process) beginCheckpoint(a arguments) uint32 {
+	step := p.memory.words(a.u(0), 3)
+	if p.checkpoint != nil {
+		panic(Fault("checkpoint during a checkpoint"))
+	}
+	c := &checkpoint{ctx: p.background.ctx, steps: make(chan uint32, 1), done: make(chan done), returned: make(chan error, 1)}
+	p.checkpoint = c
+	p.background.running.Go(func() { c.run(p.engine) }) // ends when the engine's call returns, at the latest when this process closes
+	return p.nextStep(a, step)
 }
 
 // nextStep tells the module its next step.
 func (p *Process) nextStep(a arguments, at words) uint32 {
 	c, step := p.checkpoint, uint32(stepNone)
 	return p.run(a.later(), func() (err error) {
-		select {
-		case step = <-c.steps:
-		case err = <-c.returned:
-		}
+		step, err = c.next()
 		return err
 	}, func(error) {
 		c.step = step
@@ -109,43 +137,33 @@ func (p *Process) nextStep(a arguments, at words) uint32 {
 		case stepNone:
 			p.checkpoint = nil
 		case stepRestore:
-			own := p.takeState(c.own)
+			own := takeState(c.own, p.host.Restore)
 			at.set(1, p.keep(own))
 			at.set(2, uint32(len(own)))
 		}
 	})
 }
 
-// at returns the checkpoint in progress, which must be at one of the given steps.
-func (p *Process) at(steps ...uint32) *checkpoint {
-	if p.checkpoint == nil || !slices.Contains(steps, p.checkpoint.step) {
-		panic(Fault("checkpoint step out of order"))
-	}
-	return p.checkpoint
-}
-
 // endStep records the result of the module's step.
 func (p *Process) endStep(a arguments) uint32 {
-	c, own, at := p.at(stepSave, stepRestore), p.bytes(a.u(1), a.u(2)), p.words(a.u(3), 3)
+	c := p.checkpoint.at(stepSave, stepRestore)
+	own, at := p.memory.bytes(a.u(1), a.u(2)), p.memory.words(a.u(3), 3)
 	if a.u(0) > outcomeNot {
 		panic(faultf("unknown outcome %d of a checkpoint step", a.u(0)))
 	}
-	c.step, c.to, c.from, c.own = stepNone, nil, nil, nil
-	select {
-	case c.done <- done{a.u(0), append(p.appendState(nil), own...)}:
-	case <-p.ctx.Done():
-	}
+	c.end(done{a.u(0), append(appendState(nil, p.host.Save()), own...)})
 	return p.nextStep(a, at)
 }
 
 func (p *Process) writeState(a arguments) uint32 {
-	_, err := p.at(stepSave).to.Write(p.bytes(a.u(0), a.u(1)))
+	_, err := p.checkpoint.at(stepSave).to.Write(p.memory.bytes(a.u(0), a.u(1)))
 	return p.code(err)
 }
 
-// readState returns the number of bytes read: 0 at the end, or -1 after an error.
+// readState returns the number of bytes that it has read, 0 at the end of the state, and -1 after an
+// error.
 func (p *Process) readState(a arguments) uint32 {
-	n, err := p.at(stepRestore).from.Read(p.bytes(a.u(0), a.u(1)))
+	n, err := p.checkpoint.at(stepRestore).from.Read(p.memory.bytes(a.u(0), a.u(1)))
 	if n > 0 || err == nil || errors.Is(err, io.EOF) {
 		return uint32(n)
 	}
@@ -156,7 +174,7 @@ func (p *Process) readState(a arguments) uint32 {
 var errNotJoined = errors.New("this process has not joined a job")
 
 func (p *Process) printed(a arguments) uint32 {
-	at := p.words(a.u(0), 4)
+	at := p.memory.words(a.u(0), 4)
 	var records [2]uint64
 	return p.run(a.later(), func() error {
 		if p.link == nil {
@@ -174,7 +192,7 @@ func (p *Process) printed(a arguments) uint32 {
 }
 
 func (p *Process) skip(a arguments) uint32 {
-	at := p.words(a.u(0), 4)
+	at := p.memory.words(a.u(0), 4)
 	records := [2]uint64{at.get64(), at[8:].get64()}
 	return p.run(a.later(), func() error {
 		if p.link == nil {
@@ -184,18 +202,15 @@ func (p *Process) skip(a arguments) uint32 {
 	}, nothing)
 }
 
-// appendState appends the host's state to b: its size, and the result of Config.Save. A checkpoint
-// begins with it.
-
-func (p *Process) appendState(b []byte) []byte {
-	state := p.save()
+// appendState appends the host's state to b, with its size. A checkpoint begins with it.
+func appendState(b, state []byte) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(state))), state...)
 }
 
-// takeState restores the host's state from b, and returns the rest of b.
-func (p *Process) takeState(b []byte) []byte {
+// takeState passes the host's state at the beginning of b to restore, and returns the rest of b.
+func takeState(b []byte, restore func([]byte) error) []byte {
 	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) || p.restore(b[n:n+int(size)]) != nil {
+	if n <= 0 || size > uint64(len(b)-n) || restore(b[n:n+int(size)]) != nil {
 		panic(Fault("checkpoint without the module's clock"))
 	}
 	return b[n+int(size):]

@@ -19,7 +19,7 @@
 //	1 truncated     a message was longer than its buffer; the status describes it
 //	2 replicated    not possible with replicas
 //	3 closed        the engine is closed
-//	4 news          a collective has failed at another rank; see the engine's ErrNotice
+//	4 notice        a collective has failed at another rank; see the engine's ErrNotice
 //	5 other         error_text(buf, size) stores the text, and returns its length
 //	-1 pending      see below
 //
@@ -40,9 +40,9 @@
 //	step    {what, bytes, size}
 //
 // Handle 0 stands for a completed request. Handles called bytes refer to contents that the host
-// keeps until take(bytes, buf, size) has copied them. These are the payload of recv_whole, the
-// places of join ({machine, cluster} of each rank), the messages of unmatched ({context, source,
-// tag, size}), and the module's state saved by checkpoint_end.
+// keeps until take(bytes, buf, size) has copied them. Such contents are the payload of recv_whole,
+// the places of join ({machine, cluster} of each rank), the messages of unmatched ({context,
+// source, tag, size}), and the module's state saved by checkpoint_end.
 //
 //	join(info, later) code                  finalize(later) code    close()
 //	abort(code, text, size)                 fail()
@@ -85,5 +85,5 @@
 // goroutines, such as one in C, needs neither tickets nor next: messages make progress in the host,
 // whatever the module does. See e2e/testdata/mpi.h for an example.
 //
-// Each function does what the method of that name in package engine does.
+// Each function does the same as the method of that name in package engine.
 package hostcall

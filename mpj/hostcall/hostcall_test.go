@@ -23,7 +23,7 @@ type module struct {
 	memory []byte
 	times  []float64
 	waited time.Duration
-	state  []byte // of the clock and the random numbers
+	state  []byte // state of the clock and the random numbers
 }
 
 func newModule(t testing.TB, size int) *module {
@@ -50,7 +50,7 @@ func newModule(t testing.TB, size int) *module {
 
 // alone gives m the engine of a job of one rank.
 func (m *module) alone() *module {
-	m.use(engine.New(m.ctx, engine.Config{View: oneRank, Clock: func() time.Duration { return 5 * time.Second }}), 1)
+	m.use(engine.New(m.background.ctx, engine.Config{View: oneRank, Clock: func() time.Duration { return 5 * time.Second }}), 1)
 	return m
 }
 
@@ -98,7 +98,7 @@ func TestBackgroundCallWritesItsResultWhenCollected(t *testing.T) {
 		t.Fatalf("code %d", code)
 	}
 	if none, _ := m.call("next", 0, 64); none != 0 {
-		t.Fatal("a receive without a message is complete")
+		t.Fatal("the receive completed without a message")
 	}
 	copy(m.memory[100:], "hello")
 	m.call("isend", anyContext, 0, 7, 100, 5, 0, 0)
@@ -130,7 +130,7 @@ func TestAbandonedWaitEnds(t *testing.T) {
 }
 
 // TestHandlesOutliveTheEngine checks that the end of the engine is not a fault of the module. Each
-// call reports it, and the module may still finish operations that it has begun.
+// call returns an error, and the module may still finish operations that it has begun.
 func TestHandlesOutliveTheEngine(t *testing.T) {
 	m := newModule(t, 4096).alone()
 	m.call("irecv", anyContext, 0, 7, 200, 10, 0)
@@ -149,8 +149,8 @@ func TestHandlesOutliveTheEngine(t *testing.T) {
 	}
 }
 
-// replica gives m the engine of a replica that keeps messages for new replicas. The other replica
-// does not exist.
+// replica gives m the engine of a replica that keeps messages for new replicas. No other replica
+// exists.
 func (m *module) replica(t *testing.T) *module {
 	log, err := engine.NewMessageLog(t.TempDir(), 1<<20)
 	if err != nil {
@@ -159,7 +159,7 @@ func (m *module) replica(t *testing.T) *module {
 	v := view.New(1, 2)
 	c := join.Config(view.Process{}, v, false, nil)
 	c.Log = log
-	m.use(engine.New(m.ctx, c), 1)
+	m.use(engine.New(m.background.ctx, c), 1)
 	return m
 }
 
@@ -201,13 +201,15 @@ func TestCloseEndsACheckpoint(t *testing.T) {
 	m.Close()
 }
 
-func TestStateOfACheckpoint(t *testing.T) {
-	m := newModule(t, 64)
-	m.state = []byte("clock")
-	b := append(m.appendState(nil), "own"...)
-	m.state = nil
-	if own := m.takeState(b); string(own) != "own" || string(m.state) != "clock" {
-		t.Errorf("own %q, state %q", own, m.state)
+func TestTakeStateReturnsWhatFollowsTheState(t *testing.T) {
+	var state string
+	restore := func(b []byte) error {
+		state = string(b)
+		return nil
+	}
+	b := append(appendState(nil, []byte("clock")), "own"...)
+	if own := takeState(b, restore); string(own) != "own" || state != "clock" {
+		t.Errorf("own %q, state %q", own, state)
 	}
 	for cut := range len("clock") + 1 {
 		func() {
@@ -216,7 +218,7 @@ func TestStateOfACheckpoint(t *testing.T) {
 					t.Errorf("the first %d bytes alone were accepted", cut)
 				}
 			}()
-			m.takeState(b[:cut])
+			takeState(b[:cut], restore)
 		}()
 	}
 }
@@ -233,20 +235,20 @@ func TestInvalidCallsAreFaults(t *testing.T) {
 		function string
 		args     []uint64
 	}{
-		"buffer behind the memory":   {"send", []uint64{256, 0, 0, 4090, 100, 0, 0}},
-		"buffer that wraps":          {"send", []uint64{256, 0, 0, math.MaxUint32, 2, 0, 0}},
-		"status behind the memory":   {"recv", []uint64{256, 0, 0, 0, 10, 4095, 0}},
-		"rank that there is not":     {"send", []uint64{256, 1, 0, 0, 10, 0, 0}},
-		"negative rank":              {"send", []uint64{256, any32, 0, 0, 10, 0, 0}},
-		"the engine's own context":   {"isend", []uint64{0, 0, 0, 0, 10, 0, 0}},
-		"mode that there is not":     {"isend", []uint64{256, 0, 0, 0, 10, 3, 0}},
-		"request that there is not":  {"wait", []uint64{1, 0, 0}},
-		"more requests than memory":  {"waitany", []uint64{0, 1 << 31, 0, 0}},
-		"more parts than memory":     {"exchange", []uint64{256, 0, 0, 1 << 28, 0, 0, 0}},
-		"message that there is not":  {"imrecv", []uint64{7, 0, 10, 0}},
-		"contents that are not kept": {"take", []uint64{1, 0, 10}},
-		"abort before join":          {"abort", []uint64{1, 0, 5}},
-		"finish of nothing":          {"finish", []uint64{0}},
+		"buffer beyond the memory":  {"send", []uint64{256, 0, 0, 4090, 100, 0, 0}},
+		"buffer that wraps around":  {"send", []uint64{256, 0, 0, math.MaxUint32, 2, 0, 0}},
+		"status beyond the memory":  {"recv", []uint64{256, 0, 0, 0, 10, 4095, 0}},
+		"rank outside the job":      {"send", []uint64{256, 1, 0, 0, 10, 0, 0}},
+		"negative rank":             {"send", []uint64{256, any32, 0, 0, 10, 0, 0}},
+		"the engine's own context":  {"isend", []uint64{0, 0, 0, 0, 10, 0, 0}},
+		"unknown mode":              {"isend", []uint64{256, 0, 0, 0, 10, 3, 0}},
+		"unknown request":           {"wait", []uint64{1, 0, 0}},
+		"more requests than memory": {"waitany", []uint64{0, 1 << 31, 0, 0}},
+		"more parts than memory":    {"exchange", []uint64{256, 0, 0, 1 << 28, 0, 0, 0}},
+		"unknown message":           {"imrecv", []uint64{7, 0, 10, 0}},
+		"unknown contents":          {"take", []uint64{1, 0, 10}},
+		"abort before join":         {"abort", []uint64{1, 0, 5}},
+		"finish of no request":      {"finish", []uint64{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, fault := newModule(t, 4096).alone().call(call.function, call.args...)
@@ -284,11 +286,11 @@ func FuzzCalls(f *testing.F) {
 				}
 			}
 			if function.Name == "next" {
-				args[0] = 0 // otherwise it would wait
+				args[0] = 0 // otherwise the call would block
 			}
 			without.call(function.Name, args...)
 			if blocks[function.Name] {
-				args[len(args)-1] = 1 // otherwise it would wait, too
+				args[len(args)-1] = 1 // otherwise the call would block
 			}
 			if function.Name != "close" {
 				with.call(function.Name, args...)

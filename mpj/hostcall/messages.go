@@ -26,6 +26,22 @@ func (p *Process) receive(a arguments, at words, call func() (engine.Status, err
 	}, func(err error) { at.setReceived(s, err) })
 }
 
+func (p *Process) rank(r int32) int {
+	if r < 0 || int(r) >= p.ranks {
+		panic(faultf("rank %d in a job of %d ranks", r, p.ranks))
+	}
+	return int(r)
+}
+
+// source returns r, which must be a rank or AnySource.
+func (p *Process) source(r int32) int {
+	if r == engine.AnySource {
+		return engine.AnySource
+	}
+	return p.rank(r)
+}
+
+// setReceived sets the status of a receive that has returned err.
 func (w words) setReceived(s *engine.Status, err error) {
 	if err != nil {
 		var long *engine.TruncateError
@@ -37,8 +53,8 @@ func (w words) setReceived(s *engine.Status, err error) {
 }
 
 func (p *Process) send(a arguments) uint32 {
-	context, dest, tag := p.context(a.u(0)), p.rank(a.i(1)), a.i(2)
-	b, m := p.bytes(a.u(3), a.u(4)), mode(a.u(5))
+	context, dest, tag := a.context(0), p.rank(a.i(1)), a.i(2)
+	b, m := p.memory.bytes(a.u(3), a.u(4)), a.mode(5)
 	if a.later() == 0 { // this path allocates nothing
 		return p.code(p.engine.Send(context, dest, tag, b, m))
 	}
@@ -46,8 +62,8 @@ func (p *Process) send(a arguments) uint32 {
 }
 
 func (p *Process) isend(a arguments) uint32 {
-	request := p.words(a.u(6), 1)
-	r, err := p.engine.Isend(p.context(a.u(0)), p.rank(a.i(1)), a.i(2), p.bytes(a.u(3), a.u(4)), mode(a.u(5)))
+	request := p.memory.words(a.u(6), 1)
+	r, err := p.engine.Isend(a.context(0), p.rank(a.i(1)), a.i(2), p.memory.bytes(a.u(3), a.u(4)), a.mode(5))
 	return p.begun(request, r, err)
 }
 
@@ -60,8 +76,8 @@ func (p *Process) begun(at words, r *engine.Request, err error) uint32 {
 }
 
 func (p *Process) recv(a arguments) uint32 {
-	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	b, at := p.bytes(a.u(3), a.u(4)), p.words(a.u(5), statusWords)
+	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
+	b, at := p.memory.bytes(a.u(3), a.u(4)), p.memory.words(a.u(5), statusWords)
 	if a.later() == 0 { // this path allocates nothing
 		s, err := p.engine.Recv(context, source, tag, b)
 		at.setReceived(&s, err)
@@ -71,14 +87,14 @@ func (p *Process) recv(a arguments) uint32 {
 }
 
 func (p *Process) irecv(a arguments) uint32 {
-	request := p.words(a.u(5), 1)
-	r, err := p.engine.Irecv(p.context(a.u(0)), p.source(a.i(1)), a.i(2), p.bytes(a.u(3), a.u(4)))
+	request := p.memory.words(a.u(5), 1)
+	r, err := p.engine.Irecv(a.context(0), p.source(a.i(1)), a.i(2), p.memory.bytes(a.u(3), a.u(4)))
 	return p.begun(request, r, err)
 }
 
 func (p *Process) recvWhole(a arguments) uint32 {
-	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	handle, at := p.words(a.u(3), 1), p.words(a.u(4), statusWords)
+	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
+	handle, at := p.memory.words(a.u(3), 1), p.memory.words(a.u(4), statusWords)
 	s, b := new(engine.Status), []byte(nil)
 	return p.run(a.later(), func() (err error) {
 		b, *s, err = p.engine.RecvWhole(context, source, tag)
@@ -92,17 +108,17 @@ func (p *Process) recvWhole(a arguments) uint32 {
 }
 
 func (p *Process) sendrecv(a arguments) uint32 {
-	context, dest, sendTag, send := p.context(a.u(0)), p.rank(a.i(1)), a.i(2), p.bytes(a.u(3), a.u(4))
-	source, recvTag, recv := p.source(a.i(5)), a.i(6), p.bytes(a.u(7), a.u(8))
-	return p.receive(a, p.words(a.u(9), statusWords), func() (engine.Status, error) {
+	context, dest, sendTag, send := a.context(0), p.rank(a.i(1)), a.i(2), p.memory.bytes(a.u(3), a.u(4))
+	source, recvTag, recv := p.source(a.i(5)), a.i(6), p.memory.bytes(a.u(7), a.u(8))
+	return p.receive(a, p.memory.words(a.u(9), statusWords), func() (engine.Status, error) {
 		return p.engine.Sendrecv(context, dest, sendTag, send, source, recvTag, recv)
 	})
 }
 
 func (p *Process) swap(a arguments) uint32 {
-	context, tag, dest, send := p.context(a.u(0)), a.i(1), p.rank(a.i(2)), p.bytes(a.u(3), a.u(4))
-	source, recv := p.source(a.i(5)), p.bytes(a.u(6), a.u(7))
-	return p.receive(a, p.words(a.u(8), statusWords), func() (engine.Status, error) {
+	context, tag, dest, send := a.context(0), a.i(1), p.rank(a.i(2)), p.memory.bytes(a.u(3), a.u(4))
+	source, recv := p.source(a.i(5)), p.memory.bytes(a.u(6), a.u(7))
+	return p.receive(a, p.memory.words(a.u(8), statusWords), func() (engine.Status, error) {
 		return p.engine.Swap(context, tag, dest, send, source, recv)
 	})
 }
@@ -113,17 +129,17 @@ const partWords = 4 + statusWords
 // parts reads an array of parts. The rank of a part must be a rank, because an exchange has no
 // wildcards.
 func (p *Process) parts(at, n uint32) (words, []engine.Part) {
-	w := words(p.array(at, n, 4*partWords))
+	w := words(p.memory.array(at, n, 4*partWords))
 	out := make([]engine.Part, n)
 	for i := range out {
 		one := w[4*partWords*i:]
-		out[i] = engine.Part{Rank: p.rank(int32(one.get(0))), Bytes: p.bytes(one.get(1), one.get(2))}
+		out[i] = engine.Part{Rank: p.rank(int32(one.get(0))), Bytes: p.memory.bytes(one.get(1), one.get(2))}
 	}
 	return w, out
 }
 
 func (p *Process) exchange(a arguments) uint32 {
-	context, tag := p.context(a.u(0)), a.i(1)
+	context, tag := a.context(0), a.i(1)
 	_, out := p.parts(a.u(2), a.u(3))
 	at, in := p.parts(a.u(4), a.u(5))
 	return p.run(a.later(), func() error { return p.engine.Exchange(context, tag, out, in) }, func(err error) {
@@ -139,82 +155,71 @@ func (p *Process) exchange(a arguments) uint32 {
 }
 
 func (p *Process) probe(a arguments) uint32 {
-	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	return p.receive(a, p.words(a.u(3), statusWords), func() (engine.Status, error) { return p.engine.Probe(context, source, tag) })
+	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
+	return p.receive(a, p.memory.words(a.u(3), statusWords), func() (engine.Status, error) { return p.engine.Probe(context, source, tag) })
 }
 
 func (p *Process) iprobe(a arguments) uint32 {
-	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	return p.found(a, func() (s engine.Status, found bool, err error) { return p.engine.Iprobe(context, source, tag) })
+	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
+	return p.found(a, func() (s engine.Status, found bool, err error) { return p.engine.Iprobe(context, source, tag) }, present)
 }
 
 func (p *Process) probeUntil(a arguments) uint32 {
-	inContext, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	ctx, cancel := p.bound(a.later())
+	inContext, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
+	ctx, cancel := p.background.bound(a.later())
 	return p.found(a, func() (engine.Status, bool, error) {
 		defer cancel()
 		return p.engine.ProbeContext(ctx, inContext, source, tag)
-	})
+	}, present)
 }
 
-// found runs a probe that may find nothing.
-func (p *Process) found(a arguments, look func() (engine.Status, bool, error)) uint32 {
-	at, status := p.words(a.u(3), 1), p.words(a.u(4), statusWords)
+// present is the value by which a probe reports a message that it leaves in its mailbox.
+func present() uint32 { return 1 }
+
+// found runs a probe that may find no message. If it finds one, it stores the value, else 0.
+func (p *Process) found(a arguments, look func() (engine.Status, bool, error), value func() uint32) uint32 {
+	at, status := p.memory.words(a.u(3), 1), p.memory.words(a.u(4), statusWords)
 	var s engine.Status
 	var found bool
 	return p.run(a.later(), func() (err error) {
 		s, found, err = look()
 		return err
 	}, func(error) {
-		at.setBool(found)
-		status.setStatus(s)
-	})
-}
-
-func (p *Process) mprobe(a arguments) uint32 {
-	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	return p.matched(a, func() (*engine.Matched, engine.Status, bool, error) {
-		m, s, err := p.engine.Mprobe(context, source, tag)
-		return m, s, err == nil, err
-	})
-}
-
-func (p *Process) improbe(a arguments) uint32 {
-	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	return p.matched(a, func() (*engine.Matched, engine.Status, bool, error) {
-		return p.engine.Improbe(context, source, tag)
-	})
-}
-
-// matched runs a probe that takes its message.
-func (p *Process) matched(a arguments, look func() (*engine.Matched, engine.Status, bool, error)) uint32 {
-	at, status := p.words(a.u(3), 1), p.words(a.u(4), statusWords)
-	var (
-		m     *engine.Matched
-		s     engine.Status
-		found bool
-	)
-	return p.run(a.later(), func() (err error) {
-		m, s, found, err = look()
-		return err
-	}, func(error) {
 		at.set(0, 0)
 		status.setStatus(s)
 		if found {
-			at.set(0, p.messages.put(m))
+			at.set(0, value())
 		}
 	})
 }
 
+func (p *Process) mprobe(a arguments) uint32 {
+	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
+	var m *engine.Matched
+	return p.found(a, func() (s engine.Status, found bool, err error) {
+		m, s, err = p.engine.Mprobe(context, source, tag)
+		return s, err == nil, err
+	}, func() uint32 { return p.messages.put(m) })
+}
+
+func (p *Process) improbe(a arguments) uint32 {
+	context, source, tag := a.context(0), p.source(a.i(1)), a.i(2)
+	var m *engine.Matched
+	return p.found(a, func() (s engine.Status, found bool, err error) {
+		m, s, found, err = p.engine.Improbe(context, source, tag)
+		return s, found, err
+	}, func() uint32 { return p.messages.put(m) })
+}
+
 func (p *Process) imrecv(a arguments) uint32 {
-	m, request := p.messages.get(a.u(0)), p.words(a.u(3), 1)
-	r, err := p.engine.Imrecv(m, p.bytes(a.u(1), a.u(2)))
+	m, request := p.messages.get(a.u(0)), p.memory.words(a.u(3), 1)
+	r, err := p.engine.Imrecv(m, p.memory.bytes(a.u(1), a.u(2)))
 	p.messages.drop(a.u(0))
 	return p.begun(request, r, err)
 }
 
 func (p *Process) choose(a arguments) uint32 {
-	context, mine, at := p.context(a.u(0)), a[1], p.words(a.u(2), 2)
+	context, mine, at := a.context(0), a[1], p.memory.words(a.u(2), 2)
 	var out uint64
 	return p.run(a.later(), func() (err error) {
 		out, err = p.engine.Choose(context, func() uint64 { return mine })
@@ -223,19 +228,19 @@ func (p *Process) choose(a arguments) uint32 {
 }
 
 func (p *Process) wtime(a arguments) uint32 {
-	at := p.words(a.u(0), 2)
+	at := p.memory.words(a.u(0), 2)
 	var t float64
 	return p.run(a.later(), func() error {
 		t = p.engine.Wtime()
 		return nil
 	}, func(error) {
 		at.set64(math.Float64bits(t))
-		p.told(t)
+		p.host.Told(t)
 	})
 }
 
 func (p *Process) randomSeed(a arguments) uint32 {
-	at := p.words(a.u(0), 2)
+	at := p.memory.words(a.u(0), 2)
 	var seed uint64
 	return p.run(a.later(), func() error {
 		seed = p.engine.RandomSeed()
@@ -246,7 +251,7 @@ func (p *Process) randomSeed(a arguments) uint32 {
 func (p *Process) flush(a arguments) uint32 { return p.run(a.later(), p.engine.Flush, nothing) }
 
 func (p *Process) unmatched(a arguments) uint32 {
-	at, size := p.words(a.u(0), 1), p.words(a.u(1), 1)
+	at, size := p.memory.words(a.u(0), 1), p.memory.words(a.u(1), 1)
 	var b []byte
 	for _, m := range p.engine.Unmatched() {
 		for _, v := range []uint32{m.Context, uint32(m.Status.Source), uint32(m.Status.Tag), uint32(m.Status.Size)} {
@@ -259,11 +264,11 @@ func (p *Process) unmatched(a arguments) uint32 {
 }
 
 func (p *Process) forget(a arguments) uint32 {
-	p.engine.Forget(p.context(a.u(0)))
+	p.engine.Forget(a.context(0))
 	return 0
 }
 
 func (p *Process) abandon(a arguments) uint32 {
-	p.engine.Abandon(p.context(a.u(0)))
+	p.engine.Abandon(a.context(0))
 	return 0
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -15,16 +14,9 @@ import (
 
 // A Process is a module's part in its job. Only the goroutine that runs the module may call it.
 type Process struct {
-	memory func(at, size uint32) ([]byte, bool)
-	told   func(seconds float64)
-	waited func(time.Duration)
-	lost   func(error)
-
-	save    func() []byte
-	restore func([]byte) error
-
-	ctx    context.Context
-	cancel context.CancelFunc
+	host       Config
+	memory     memory
+	background *background
 
 	joined bool
 	engine *engine.Engine // never nil; a closed engine before join
@@ -35,22 +27,9 @@ type Process struct {
 	requests table[engine.Request]
 	messages table[engine.Matched]
 	contents table[[]byte]
-	text     string // of the last error
+	text     string // text of the last error
 
 	checkpoint *checkpoint // nil if no checkpoint is in progress
-
-	finished chan finished
-	running  sync.WaitGroup // calls in the background
-
-	mu      sync.Mutex
-	bounded map[uint32]context.CancelFunc // calls that can be cancelled, by ticket
-}
-
-// finished is a background call that is done.
-type finished struct {
-	ticket uint32
-	err    error
-	write  func(error) // writes the results of the call
 }
 
 // A Config holds the functions that a Process uses.
@@ -65,21 +44,17 @@ type Config struct {
 	Waited func(time.Duration)
 	// Lost is called when the peer is gone. It does not return.
 	Lost func(error)
-	// Save returns the host's state that a checkpoint needs besides the engine's: that of the
-	// module's clock. Restore restores it in the process that resumes from the checkpoint.
+	// Save returns the state of the host that a checkpoint needs besides the engine's: the state of
+	// the module's clock. Restore restores that state in a process that resumes from the checkpoint.
 	Save    func() []byte
 	Restore func([]byte) error
 }
 
-// New returns a Process for a module that has not joined its job yet. The caller must call Close in
-// any case.
+// New returns a Process for a module that has not joined its job yet. The caller must always call
+// Close.
 func New(c Config) *Process {
-	p := &Process{
-		memory: c.Memory, told: c.Told, waited: c.Waited, lost: c.Lost, save: c.Save, restore: c.Restore,
-		finished: make(chan finished, 64), bounded: make(map[uint32]context.CancelFunc),
-	}
-	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.use(engine.New(p.ctx, join.Config(view.Process{}, oneRank, false, nil)), 1)
+	p := &Process{host: c, memory: c.Memory, background: newBackground()}
+	p.use(engine.New(p.background.ctx, join.Config(view.Process{}, oneRank, false, nil)), 1)
 	p.engine.Close()
 	return p
 }
@@ -102,8 +77,7 @@ func (p *Process) Call(f *Function, stack []uint64) {
 // Close leaves the job, whether finalized or not.
 func (p *Process) Close() {
 	p.leave(nil)
-	p.cancel()
-	p.running.Wait()
+	p.background.close()
 }
 
 // The codes that functions return.
@@ -137,78 +111,35 @@ func (p *Process) code(err error) uint32 {
 	return other
 }
 
-// run makes a call, at once or in the background, and then writes its results.
+// run makes a call, at once if later is 0 and else in the background, and then writes its results.
 func (p *Process) run(later uint32, call func() error, write func(error)) uint32 {
 	if later == 0 {
 		err := call()
 		write(err)
 		return p.code(err)
 	}
-	p.running.Go(func() { // ends when the call returns, at the latest when the engine ends
-		f := finished{later, call(), write}
-		select {
-		case p.finished <- f:
-		case <-p.ctx.Done():
-		}
-	})
+	p.background.start(later, call, write)
 	return pending
 }
 
 // nothing is the write function of calls without results.
 func nothing(error) {}
 
-// bound returns a context that giveUp cancels.
-func (p *Process) bound(later uint32) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(p.ctx)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.bounded[later] = cancel
-	return ctx, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.bounded, later)
-		cancel()
-	}
-}
-
 func (p *Process) giveUp(a arguments) uint32 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if cancel := p.bounded[a.u(0)]; cancel != nil {
-		cancel()
-	}
+	p.background.giveUp(a.u(0))
 	return 0
 }
 
-// next waits for a background call to complete.
+// next reports a call that has completed in the background, and writes its results.
 func (p *Process) next(a arguments) uint32 {
-	event := p.words(a.u(1), 2)
-	var late <-chan time.Time
-	if timeout := time.Duration(a[0]); timeout > 0 {
-		timer := time.NewTimer(timeout)
-		defer timer.Stop()
-		late = timer.C
-	} else {
-		none := make(chan time.Time)
-		close(none)
-		late = none
+	event := p.memory.words(a.u(1), 2)
+	f, waited, found := p.background.next(time.Duration(a[0]))
+	if waited > 0 {
+		p.host.Waited(waited)
 	}
-	select {
-	case f := <-p.finished:
-		return p.report(event, f)
-	default:
-	}
-	begun := time.Now()
-	defer func() { p.waited(time.Since(begun)) }()
-	select {
-	case f := <-p.finished:
-		return p.report(event, f)
-	case <-late:
+	if !found {
 		return 0
 	}
-}
-
-func (p *Process) report(event words, f finished) uint32 {
 	f.write(f.err)
 	event.set(0, f.ticket)
 	event.set(1, p.code(f.err))
@@ -216,7 +147,7 @@ func (p *Process) report(event words, f finished) uint32 {
 }
 
 func (p *Process) errorText(a arguments) uint32 {
-	return uint32(copy(p.bytes(a.u(0), a.u(1)), p.text))
+	return uint32(copy(p.memory.bytes(a.u(0), a.u(1)), p.text))
 }
 
 // keep stores contents for the module, and returns their handle.
@@ -224,13 +155,13 @@ func (p *Process) keep(b []byte) uint32 { return p.contents.put(&b) }
 
 func (p *Process) take(a arguments) uint32 {
 	b := p.contents.get(a.u(0))
-	copy(p.bytes(a.u(1), a.u(2)), *b)
+	copy(p.memory.bytes(a.u(1), a.u(2)), *b)
 	p.contents.drop(a.u(0))
 	return ok
 }
 
 func (p *Process) join(a arguments) uint32 {
-	info := p.words(a.u(0), 6)
+	info := p.memory.words(a.u(0), 6)
 	if p.joined {
 		return p.code(errors.New("this process has joined its job already"))
 	}
@@ -238,7 +169,7 @@ func (p *Process) join(a arguments) uint32 {
 	var e *engine.Engine
 	var l *link.Link
 	return p.run(a.later(), func() (err error) {
-		e, l, err = join.Job(p.ctx, p.lost)
+		e, l, err = join.Job(p.background.ctx, p.host.Lost)
 		return err
 	}, func(err error) {
 		if err == nil {
@@ -286,12 +217,12 @@ func (p *Process) leave(arguments) uint32 {
 }
 
 func (p *Process) abort(a arguments) uint32 {
-	text := string(p.bytes(a.u(1), min(a.u(2), maxReason)))
+	text := string(p.memory.bytes(a.u(1), min(a.u(2), maxReason)))
 	if p.link == nil {
 		panic(faultf("abort with status %d before the job was joined: %s", a.i(0), text))
 	}
 	if err := p.link.Abort(int(a.i(0)), text); err != nil {
-		p.lost(err)
+		p.host.Lost(err)
 	}
 	select {} // the peer ends this process
 }

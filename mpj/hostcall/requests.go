@@ -14,7 +14,7 @@ func (p *Process) request(h uint32) *engine.Request {
 
 // list reads an array of handles.
 func (p *Process) list(at, n uint32) []*engine.Request {
-	w := words(p.array(at, n, 4))
+	w := words(p.memory.array(at, n, 4))
 	rs := make([]*engine.Request, n)
 	for i := range rs {
 		rs[i] = p.request(w.get(i))
@@ -26,7 +26,7 @@ func (p *Process) list(at, n uint32) []*engine.Request {
 // because another call may still wait for the request or finish it.
 func (p *Process) wait(a arguments) uint32 {
 	h := a.u(0)
-	r, at := p.request(h), p.words(a.u(1), statusWords)
+	r, at := p.request(h), p.memory.words(a.u(1), statusWords)
 	s := new(engine.Status)
 	return p.run(a.later(), func() (err error) {
 		*s, err = p.engine.Wait(r)
@@ -51,10 +51,10 @@ func (p *Process) finish(a arguments) uint32 {
 	return 0
 }
 
-// one returns the function for a call that finds one of several requests, or none.
+// one returns the function for a call that finds at most one of several requests.
 func one(find func(*engine.Engine, []*engine.Request) (int, error)) func(*Process, arguments) uint32 {
 	return func(p *Process, a arguments) uint32 {
-		rs, at := p.list(a.u(0), a.u(1)), p.words(a.u(2), 1)
+		rs, at := p.list(a.u(0), a.u(1)), p.memory.words(a.u(2), 1)
 		index := -1
 		return p.run(a.later(), func() (err error) {
 			index, err = find(p.engine, rs)
@@ -66,7 +66,7 @@ func one(find func(*engine.Engine, []*engine.Request) (int, error)) func(*Proces
 // some returns the function for a call that may find several requests.
 func some(find func(*engine.Engine, []*engine.Request) ([]int, error)) func(*Process, arguments) uint32 {
 	return func(p *Process, a arguments) uint32 {
-		rs, out, count := p.list(a.u(0), a.u(1)), words(p.array(a.u(2), a.u(1), 4)), p.words(a.u(3), 1)
+		rs, out, count := p.list(a.u(0), a.u(1)), words(p.memory.array(a.u(2), a.u(1), 4)), p.memory.words(a.u(3), 1)
 		var indices []int
 		return p.run(a.later(), func() (err error) {
 			indices, err = find(p.engine, rs)
@@ -81,7 +81,7 @@ func some(find func(*engine.Engine, []*engine.Request) ([]int, error)) func(*Pro
 }
 
 func (p *Process) testall(a arguments) uint32 {
-	rs, at := p.list(a.u(0), a.u(1)), p.words(a.u(2), 1)
+	rs, at := p.list(a.u(0), a.u(1)), p.memory.words(a.u(2), 1)
 	var done bool
 	return p.run(a.later(), func() (err error) {
 		done, err = p.engine.Testall(rs)
@@ -90,8 +90,8 @@ func (p *Process) testall(a arguments) uint32 {
 }
 
 func (p *Process) waitUntil(a arguments) uint32 {
-	r, at := p.request(a.u(0)), p.words(a.u(1), 1)
-	ctx, cancel := p.bound(a.later())
+	r, at := p.request(a.u(0)), p.memory.words(a.u(1), 1)
+	ctx, cancel := p.background.bound(a.later())
 	var done bool
 	return p.run(a.later(), func() (err error) {
 		defer cancel()

@@ -6,7 +6,7 @@ type table[T any] struct {
 	free   []uint32
 }
 
-// maxHandles bounds a table. A program that exceeds it starts requests without waiting for them.
+// maxHandles bounds a table. Only a program that starts requests without waiting for them exceeds it.
 const maxHandles = 1 << 22
 
 func (t *table[T]) put(thing *T) uint32 {

@@ -22,8 +22,8 @@ type Account struct {
 	Printed  Printed
 }
 
-// Printed identifies the standard output of a process, or the part of a rank's that the user has
-// got.
+// Printed identifies the standard output of a process, or the part of a rank's output that the user
+// has got.
 type Printed struct {
 	Bytes  uint64
 	Digest [sha256.Size]byte
@@ -34,8 +34,8 @@ func (p Printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.B
 // An aspect is one part of an account that is compared.
 type aspect struct {
 	known func(Account) bool
-	// unlike describes what a and b have done, and reports whether they differ in this aspect. It
-	// is called only if the aspect is known for both.
+	// unlike describes a and b, and reports whether they differ in this aspect. It is called only if
+	// the aspect is known for both.
 	unlike func(a, b Account) (as, bs string, unlike bool)
 }
 
@@ -58,12 +58,12 @@ var aspects = []aspect{
 // Accounts compares the accounts of the replicas of each rank. It is a pure core, like State.
 type Accounts struct {
 	of       map[view.Process]Account
-	odd      map[view.Process]bool          // deviates from most replicas of its rank
-	Name     func(p view.Process) string    // for the user
+	odd      map[view.Process]bool          // processes that deviate from most replicas of their rank
+	Name     func(p view.Process) string    // name of p for the user
 	Tolerant bool                           // differences are only reported to the user
-	Shown    func(rank int) (Printed, bool) // what the user has got by now; not ok if unknown
+	Shown    func(rank int) (Printed, bool) // output that the user has got so far; false if unknown
 	Counting func(rank int) []view.Process  // replicas that count
-	Speakers func(rank int) []view.Process  // processes that have been the rank's output leader; nil: unknown
+	Speakers func(rank int) []view.Process  // processes that have been the rank's output leader; may be nil
 }
 
 // Odd reports whether p was found to deviate from most replicas of its rank.
@@ -92,7 +92,7 @@ func (a *Accounts) Add(p view.Process, account Account) (note string) {
 	return note
 }
 
-// difference describes how p and q differ. It returns "" if they do not, or if that is unknown.
+// difference describes how p and q differ. It returns "" if they do not differ as far as is known.
 func (a *Accounts) difference(p, q view.Process) string {
 	x, ok := a.of[p]
 	y, too := a.of[q]
@@ -108,8 +108,8 @@ func (a *Accounts) difference(p, q view.Process) string {
 }
 
 // Judge returns the result of the job if its replicas have diverged, and nil otherwise. With three
-// or more replicas, one that deviates from most does not end the job. final reports that no more
-// accounts will come and that the user has got all output.
+// or more replicas, one that deviates from most does not end the job. final means that no more accounts
+// will arrive and that the user has got all output.
 func (a *Accounts) Judge(n int, final bool) (notes []string, r *Result) {
 	for rank := range n {
 		if a.Tolerant {
@@ -169,7 +169,7 @@ func (a *Accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 }
 
 // misled returns the reason if the user has got other output than the replicas that are not odd
-// have printed. It returns "" if the output is the same, or if that is unknown.
+// have printed. It returns "" if the output is the same as far as is known.
 func (a *Accounts) misled(rank int) string {
 	for _, p := range a.Counting(rank) {
 		x, ok := a.of[p]
@@ -229,8 +229,8 @@ func (a *Accounts) Premature(ps []view.Process) bool {
 	return false
 }
 
-// agreeing returns how many of the given processes have the same account as p, including p. It is 0
-// if p has given no account.
+// agreeing returns how many of the given processes have the same account as p, including p, and 0 if
+// p has given no account.
 func (a *Accounts) agreeing(p view.Process, ps []view.Process) (n int) {
 	if _, given := a.of[p]; !given {
 		return 0

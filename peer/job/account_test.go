@@ -10,7 +10,7 @@ import (
 )
 
 // accountsOf returns the accounts of a job of one rank with the given number of replicas that
-// count; got is the output that the user has got.
+// count. The user has got the output got.
 func accountsOf(counting int, got Printed) *Accounts {
 	return &Accounts{
 		of: make(map[view.Process]Account), odd: make(map[view.Process]bool),
@@ -25,8 +25,7 @@ func accountsOf(counting int, got Printed) *Accounts {
 	}
 }
 
-// TestJudgeAccounts passes the accounts of the replicas of one rank to Judge, and checks the final
-// verdict.
+// TestJudgeAccounts passes the accounts of the replicas of one rank to Judge, and checks the result.
 func TestJudgeAccounts(t *testing.T) {
 	sent := func(counts ...uint64) (a Account) {
 		a.Summed = true
@@ -41,25 +40,25 @@ func TestJudgeAccounts(t *testing.T) {
 		name     string
 		counting int
 		said     []Account // by replica
-		stops    string    // part of the result's message; empty: the job succeeds
+		stops    string    // part of the result's message, or empty if the job succeeds
 		odd      []int
 		told     int // number of reported differences
 	}{
 		{"no account", 2, nil, "", nil, 0},
-		{"one has", 2, []Account{sent(1)}, "", nil, 0},
+		{"one account", 2, []Account{sent(1)}, "", nil, 0},
 		{"two agree", 2, []Account{sent(1, 2), sent(1, 2)}, "", nil, 0},
 		{"one of two has sent more", 2, []Account{sent(1, 2), sent(1, 3)}, "0.0 has sent 2 messages to rank 1 on communicator 1 (slot 0)", nil, 1},
-		{"one of two has sent to one rank more", 2, []Account{sent(1), sent(1, 3)}, "sent 0 messages to rank 1", nil, 1},
-		{"one does not know", 2, []Account{sent(1), unknown}, "", nil, 0},
+		{"one of two has sent to an additional rank", 2, []Account{sent(1), sent(1, 3)}, "sent 0 messages to rank 1", nil, 1},
+		{"one account is incomplete", 2, []Account{sent(1), unknown}, "", nil, 0},
 		{"one of three has sent less", 3, []Account{sent(2), sent(1), sent(2)}, "", []int{1}, 2},
-		{"the first of three", 3, []Account{sent(1), sent(2), sent(2)}, "", []int{0}, 2},
-		{"three different ones", 3, []Account{sent(1), sent(2), sent(3)}, "have diverged", nil, 2},
+		{"the first of three has sent less", 3, []Account{sent(1), sent(2), sent(2)}, "", []int{0}, 2},
+		{"all three differ", 3, []Account{sent(1), sent(2), sent(3)}, "have diverged", nil, 2},
 		{"two of three differ, one account missing", 3, []Account{sent(1), sent(2)}, "have diverged", nil, 1},
 		{"two of three agree, one account missing", 3, []Account{sent(1), sent(1)}, "", nil, 0},
-		{"two of five", 5, []Account{sent(1), sent(1), sent(2), sent(3), sent(1)}, "", []int{2, 3}, 3},
-		{"printed alike", 2, []Account{wrote(7), wrote(7)}, "", nil, 0},
-		{"printed something else", 2, []Account{wrote(7), wrote(8)}, "0.0 has printed 7 bytes", nil, 1},
-		{"one of three prints something else", 3, []Account{wrote(8), wrote(7), wrote(7)}, "", []int{0}, 2},
+		{"two of five differ", 5, []Account{sent(1), sent(1), sent(2), sent(3), sent(1)}, "", []int{2, 3}, 3},
+		{"both printed the same", 2, []Account{wrote(7), wrote(7)}, "", nil, 0},
+		{"one of two printed something else", 2, []Account{wrote(7), wrote(8)}, "0.0 has printed 7 bytes", nil, 1},
+		{"one of three printed something else", 3, []Account{wrote(8), wrote(7), wrote(7)}, "", []int{0}, 2},
 		{"shown output differs from the majority's", 3, []Account{wrote(7), wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 2},
 		{"shown output that no replica printed", 2, []Account{wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 0},
 	}
@@ -85,7 +84,7 @@ func TestJudgeAccounts(t *testing.T) {
 				}
 			}
 			if told != tt.told {
-				t.Errorf("%d differences told, want %d", told, tt.told)
+				t.Errorf("%d differences reported, want %d", told, tt.told)
 			}
 		})
 	}
@@ -99,7 +98,7 @@ func TestJudgeWaitsForTheThirdReplica(t *testing.T) {
 		a.Add(proc(0, 0), Account{Summed: true})
 		a.Add(proc(0, 1), Account{Summed: true, Sums: []protection.Sum{{Count: 1}}})
 		if _, r := a.Judge(1, false); (r != nil) != stops {
-			t.Errorf("of %d replicas two differ: result %+v", counting, r)
+			t.Errorf("two of %d replicas differ: result %+v", counting, r)
 		}
 	}
 }
@@ -119,18 +118,18 @@ func TestAccountsAreComparedOnlyIfRequested(t *testing.T) {
 func TestV4AnswerIsConfirmedByMajority(t *testing.T) {
 	wrote := func(n uint64) *Account { return &Account{Digested: true, Printed: Printed{Bytes: n}} }
 	for name, tt := range map[string]struct {
-		said    []*Account // by live replica; nil: it has not ended
+		said    []*Account // by live replica; nil for a replica that has not ended
 		missing []view.Process
 	}{
-		"the only one has ended":            {[]*Account{wrote(1)}, nil},
-		"one of two has ended":              {[]*Account{wrote(1), nil}, []view.Process{proc(0, 1)}},
-		"both have ended":                   {[]*Account{wrote(1), wrote(1)}, nil},
-		"both have ended, and differ":       {[]*Account{wrote(1), wrote(2)}, nil},
-		"one of three has ended":            {[]*Account{nil, wrote(1), nil}, []view.Process{proc(0, 0), proc(0, 2)}},
-		"two of three have ended":           {[]*Account{wrote(1), nil, wrote(1)}, nil},
-		"two of three have, and differ":     {[]*Account{wrote(1), nil, wrote(2)}, []view.Process{proc(0, 1)}},
-		"two of four have ended":            {[]*Account{wrote(1), wrote(1), nil, nil}, []view.Process{proc(0, 2), proc(0, 3)}},
-		"all three have, and two are alike": {[]*Account{wrote(1), wrote(2), wrote(1)}, nil},
+		"the only replica has ended":   {[]*Account{wrote(1)}, nil},
+		"one of two has ended":         {[]*Account{wrote(1), nil}, []view.Process{proc(0, 1)}},
+		"both have ended":              {[]*Account{wrote(1), wrote(1)}, nil},
+		"both have ended, and differ":  {[]*Account{wrote(1), wrote(2)}, nil},
+		"one of three has ended":       {[]*Account{nil, wrote(1), nil}, []view.Process{proc(0, 0), proc(0, 2)}},
+		"two of three have ended":      {[]*Account{wrote(1), nil, wrote(1)}, nil},
+		"two of three end, and differ": {[]*Account{wrote(1), nil, wrote(2)}, []view.Process{proc(0, 1)}},
+		"two of four have ended":       {[]*Account{wrote(1), wrote(1), nil, nil}, []view.Process{proc(0, 2), proc(0, 3)}},
+		"all three end, and two agree": {[]*Account{wrote(1), wrote(2), wrote(1)}, nil},
 	} {
 		a := accountsOf(len(tt.said), Printed{Bytes: 1})
 		var alive []view.Process
@@ -140,7 +139,7 @@ func TestV4AnswerIsConfirmedByMajority(t *testing.T) {
 			}
 		}
 		if got := a.Unconfirmed(alive); !slices.Equal(got, tt.missing) {
-			t.Errorf("%s: missing are %v, want %v", name, got, tt.missing)
+			t.Errorf("%s: missing %v, want %v", name, got, tt.missing)
 		}
 	}
 }

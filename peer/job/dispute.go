@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -12,8 +11,8 @@ import (
 // processes send no more (package engine), and reports of a liar do not use up the limit of others.
 const MaxReports = 256
 
-// A disputed message is one that, according to a replica of its source, differs from the message
-// that the receiver has got.
+// A messageID identifies a disputed message: one that, according to a replica of its source, differs
+// from the message that the receiver has got.
 type messageID struct {
 	source   int // rank
 	receiver view.Process
@@ -34,85 +33,49 @@ type report struct {
 	text string // the report as a sentence for the user, without its end
 }
 
-// Diverged handles the report of p about a message that not all replicas of its rank have produced
-// alike. text is the report as a sentence.
-func (s *State) Diverged(p view.Process, d protection.Divergence, text string) Effects {
-	var out Effects
-	if !s.has(p) {
-		return out
-	}
-	if s.at(p).reports++; s.at(p).reports > MaxReports {
-		return out
-	}
-	about := s.about(messageID{p.Rank, d.Receiver, d.Context, d.Seq})
-	if _, again := about.reports[p.Replica]; again {
-		return out
-	}
-	about.reports[p.Replica] = report{d, text}
-	about.settled = false
-	if d.Differs() {
-		out.Notes = append(out.Notes, text)
-	}
-	s.settle(&out)
-	return out
-}
+// disputes holds the disputes of a job.
+type disputes []*dispute
 
 // about returns the dispute about a message.
-func (s *State) about(m messageID) *dispute {
-	for _, d := range s.disputes {
+func (ds *disputes) about(m messageID) *dispute {
+	for _, d := range *ds {
 		if d.messageID == m {
 			return d
 		}
 	}
 	d := &dispute{messageID: m, reports: make(map[int]report)}
-	s.disputes = append(s.disputes, d)
+	*ds = append(*ds, d)
 	return d
-}
-
-// arbitrate decides all disputes that can be decided. It starts over after each vote, since a
-// voted-out replica no longer counts.
-func (s *State) arbitrate(out *Effects) {
-	for before := -1; before != len(out.Propose); {
-		before = len(out.Propose)
-		for _, d := range s.disputes {
-			if !s.over && s.open(d) {
-				s.decide(out, d)
-			}
-		}
-	}
-}
-
-// open reports whether a dispute is undecided: a counting replica reports that the receiver
-// received a message that differs from the one it produced.
-func (s *State) open(d *dispute) bool {
-	return !s.Tolerant && !d.settled && slices.ContainsFunc(s.Counting(d.source), func(p view.Process) bool {
-		said, ok := d.reports[p.Replica]
-		return ok && said.Differs()
-	})
-}
-
-// Counting returns the replicas of a rank that have not failed, are not about to, and do not lag.
-func (s *State) Counting(rank int) (ps []view.Process) {
-	for k := range s.view.R {
-		if p := (view.Process{Rank: rank, Replica: k}); s.has(p) && !s.lags(p) {
-			ps = append(ps, p)
-		}
-	}
-	return ps
 }
 
 // Quorum is the least number of counting replicas with which one can be voted out. If two differ,
 // neither is known to be right.
 const Quorum = 3
 
+// open reports whether the dispute is undecided, and a counting replica of the source reports that the
+// receiver has got another message than the replica has produced.
+func (d *dispute) open(counting []view.Process) bool {
+	return !d.settled && d.evidence(counting) != ""
+}
+
+// evidence returns the first report of a counting replica that contradicts the receiver, or "" if there
+// is none.
+func (d *dispute) evidence(counting []view.Process) string {
+	for _, p := range counting {
+		if said, ok := d.reports[p.Replica]; ok && said.Differs() {
+			return said.text
+		}
+	}
+	return ""
+}
+
 // decide decides a dispute if the reports still missing cannot change the outcome. If most replicas
-// have produced the message that the receivers have got, decide votes out the others. Otherwise the
-// receivers have computed with a message that most replicas did not produce, and voting out its
-// producers cannot undo that. If all replicas of the source contradict the receiver, and its rank has
-// at least Quorum counting replicas, decide votes out the receiver. In all other cases the job ends,
-// as it does at once if fewer than Quorum replicas of the source count.
-func (s *State) decide(out *Effects, d *dispute) {
-	counting := s.Counting(d.source)
+// have produced the message that the receivers have got, the others are odd, and voted out for the
+// reason why. Otherwise the receivers have computed with a message that most replicas did not produce,
+// and voting out its producers cannot undo that. If all replicas of the source contradict the receiver,
+// and at least Quorum replicas of the receiver's rank count, the receiver is odd. In all other cases
+// the job ends: diverged is true, as it is at once if fewer than Quorum replicas of the source count.
+func (d *dispute) decide(counting []view.Process, receivers int) (odd []view.Process, why string, diverged bool) {
 	said := d.produced(counting)
 	all := 0
 	for _, n := range said {
@@ -121,16 +84,25 @@ func (s *State) decide(out *Effects, d *dispute) {
 	most, ok := majority(said, len(counting))
 	switch {
 	case len(counting) < Quorum:
-		s.end(out, s.irreconcilable(d))
+		return nil, "", true
 	case ok && d.delivered(counting, most):
-		s.voteOut(out, d, counting, most)
-	case all < len(counting):
-	case ok && said[most] == all && len(s.Counting(d.receiver.Rank)) >= Quorum:
 		d.settled = true
-		s.outvote(out, d.receiver, fmt.Sprintf("was voted out: it reports a received message that no replica of rank %d produced", d.source))
-	default:
-		s.end(out, s.irreconcilable(d))
+		return d.deviating(counting, most), "was voted out: most replicas of its rank have produced another message", false
+	case all < len(counting):
+		return nil, "", false
+	case ok && said[most] == all && receivers >= Quorum:
+		d.settled = true
+		why = fmt.Sprintf("was voted out: it reports a received message that no replica of rank %d produced", d.source)
+		return []view.Process{d.receiver}, why, false
 	}
+	return nil, "", true
+}
+
+// harmless reports whether an undecided dispute leaves the answer right: the source has at least
+// Quorum replicas, and the receivers have got the message that most of these produced.
+func (d *dispute) harmless(counting []view.Process) bool {
+	most, ok := majority(d.produced(counting), len(counting))
+	return ok && len(counting) >= Quorum && d.delivered(counting, most)
 }
 
 // produced returns how many of the given replicas have produced each message.
@@ -142,14 +114,6 @@ func (d *dispute) produced(counting []view.Process) map[uint64]int {
 		}
 	}
 	return said
-}
-
-// harmless reports whether an undecided dispute leaves the answer right: the source has at least
-// Quorum replicas, and the receivers have got the message that most of these produced.
-func (s *State) harmless(d *dispute) bool {
-	counting := s.Counting(d.source)
-	most, ok := majority(d.produced(counting), len(counting))
-	return ok && len(counting) >= Quorum && d.delivered(counting, most)
 }
 
 // majority returns the message that more than half of the counting replicas have produced.
@@ -175,45 +139,14 @@ func (d *dispute) delivered(counting []view.Process, most uint64) bool {
 	return 2*agree > len(counting)
 }
 
-// voteOut fails the replicas that have produced another message than most.
-func (s *State) voteOut(out *Effects, d *dispute, counting []view.Process, most uint64) {
-	d.settled = true
+// deviating returns the replicas that have produced another message than most.
+func (d *dispute) deviating(counting []view.Process, most uint64) (odd []view.Process) {
 	for _, p := range counting {
 		if said, ok := d.reports[p.Replica]; ok && said.Produced != most {
-			s.outvote(out, p, "was voted out: most replicas of its rank have produced another message")
+			odd = append(odd, p)
 		}
 	}
+	return odd
 }
 
 const divergedHint = "a program must not depend on the clock, random numbers, the environment or the order of maps (docs/mpj.md); if this one does not, a peer changes data: try -r 3"
-
-// irreconcilable returns the result of a job that d ends.
-func (s *State) irreconcilable(d *dispute) Result {
-	r := Result{
-		Status: StatusDiverged,
-		Hint:   divergedHint,
-	}
-	for _, p := range s.Counting(d.source) {
-		if said, ok := d.reports[p.Replica]; ok && said.Differs() {
-			r.Message = fmt.Sprintf("the replicas of rank %d have diverged: %s", d.source, said.text)
-			break
-		}
-	}
-	return r
-}
-
-// Answer returns the result of a job whose ranks are all done: success, unless a dispute is
-// undecided. Replicas may still report a dispute before the answer is confirmed.
-func (s *State) Answer() Result {
-	for _, d := range s.disputes {
-		if s.open(d) && !s.harmless(d) {
-			return s.irreconcilable(d)
-		}
-	}
-	for rank := range s.view.N {
-		if s.disputedAbort(rank) {
-			return s.disagreement(rank)
-		}
-	}
-	return Result{Status: StatusOK}
-}

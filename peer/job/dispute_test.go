@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,15 +9,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// says passes the report of replica k of rank 0 about its first message to a receiver: what it has
-// produced, and what the receiver has got.
-func says(w sole, k int, receiver view.Process, produced, received uint64) Effects {
+// says passes the report of replica k of rank 0 about its first message to a receiver: the message
+// that the replica has produced, and the one that the receiver has got.
+func says(w immediate, k int, receiver view.Process, produced, received uint64) Effects {
 	d := protection.Divergence{Receiver: receiver, Context: 256, Seq: 1, Produced: produced, Received: received}
 	return w.Diverged(proc(0, k), d, "evidence of 0."+string(rune('0'+k)))
 }
 
-// TestDivergence passes the reports of replicas of rank 0 to the watch, and checks the final view
-// and result.
+// TestDivergence passes the reports of replicas of rank 0 to a State, and checks the final view and
+// result.
 func TestDivergence(t *testing.T) {
 	type saying struct {
 		replica            int
@@ -31,7 +32,7 @@ func TestDivergence(t *testing.T) {
 	}{
 		{"two differ", 2, []saying{{1, 7, 5}}, nil, true},
 		{"one of three deviates, not the master", 3, []saying{{1, 7, 5}, {0, 5, 5}, {2, 5, 5}}, []view.Process{proc(0, 1)}, false},
-		{"the votes come first", 3, []saying{{0, 5, 5}, {2, 5, 5}, {1, 7, 5}}, []view.Process{proc(0, 1)}, false},
+		{"the votes of the majority are first", 3, []saying{{0, 5, 5}, {2, 5, 5}, {1, 7, 5}}, []view.Process{proc(0, 1)}, false},
 		{"a vote is missing", 3, []saying{{1, 7, 5}, {0, 5, 5}}, nil, false},
 		{"no votes", 3, []saying{{1, 7, 5}}, nil, false},
 		{"all agree", 3, []saying{{0, 5, 5}, {1, 5, 5}, {2, 5, 5}}, nil, false},
@@ -39,8 +40,8 @@ func TestDivergence(t *testing.T) {
 		{"the receivers got a minority's message", 3, []saying{{1, 7, 5}, {2, 7, 5}, {0, 5, 5}}, nil, true},
 		{"all three differ", 3, []saying{{0, 5, 5}, {1, 6, 5}, {2, 7, 5}}, nil, true},
 		{"all contradict the receiver", 3, []saying{{0, 5, 9}, {1, 5, 9}, {2, 5, 9}}, []view.Process{proc(1, 2)}, false},
-		{"one of five", 5, []saying{{4, 7, 5}, {0, 5, 5}, {1, 5, 5}, {2, 5, 5}}, []view.Process{proc(0, 4)}, false},
-		{"two of five, one after the other", 5, []saying{{4, 7, 5}, {0, 5, 5}, {1, 5, 5}, {2, 5, 5}, {3, 7, 5}},
+		{"one of five deviates", 5, []saying{{4, 7, 5}, {0, 5, 5}, {1, 5, 5}, {2, 5, 5}}, []view.Process{proc(0, 4)}, false},
+		{"two of five deviate, one after the other", 5, []saying{{4, 7, 5}, {0, 5, 5}, {1, 5, 5}, {2, 5, 5}, {3, 7, 5}},
 			[]view.Process{proc(0, 4), proc(0, 3)}, false},
 	}
 	for _, tt := range tests {
@@ -77,7 +78,7 @@ func TestDivergenceIsReportedOncePerReplica(t *testing.T) {
 	w := running(t, 2, 3)
 	for i, want := range []string{"evidence of 0.1", ""} {
 		if s := says(w, 1, proc(1, 0), 7, 5); strings.Join(s.Notes, " ") != want {
-			t.Errorf("word %d: notes %q, want %q", i, s.Notes, want)
+			t.Errorf("report %d: notes %q, want %q", i, s.Notes, want)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func TestUndecidedDivergenceInvalidatesTheAnswer(t *testing.T) {
 	}
 }
 
-// TestDivergenceIsDecidedWhenAVoterFails: too few replicas may be left to wait for.
+// TestDivergenceIsDecidedWhenAVoterFails: a dispute is decided when too few replicas are left.
 func TestDivergenceIsDecidedWhenAVoterFails(t *testing.T) {
 	w := running(t, 2, 3)
 	says(w, 1, proc(1, 0), 7, 5)
@@ -135,18 +136,19 @@ func TestDivergenceReportsAreBounded(t *testing.T) {
 		w.Diverged(proc(0, 1), protection.Divergence{Receiver: proc(1, 0), Seq: seq + 2}, "")
 	}
 	if len(w.disputes) != MaxReports {
-		t.Errorf("%d disputes, at most %d are kept", len(w.disputes), MaxReports)
+		t.Errorf("%d disputes are stored, want %d", len(w.disputes), MaxReports)
 	}
 	says(w, 0, proc(1, 0), 5, 5)
 	says(w, 2, proc(1, 0), 7, 5)
 	if s := w.Lost([]view.Process{proc(0, 1)}, "is lost"); s.Result == nil || s.Result.Status != StatusDiverged {
-		t.Errorf("got %+v, want what 0.2 has said to stop the job", s)
+		t.Errorf("got %+v, want the report of 0.2 to end the job", s)
 	}
 }
 
-// TestV4LateDivergenceInvalidatesTheAnswer: a liar sent a wrong message, and all ranks computed to
-// the end with it. The honest replica of its rank produces that message while the answer is being
-// confirmed. With three replicas, a liar is harmless if no rank has received its message.
+// TestV4LateDivergenceInvalidatesTheAnswer: a liar sent a wrong message, and all ranks computed their
+// answer from that message. The honest replica of the liar's rank reports its own message while the
+// answer is being confirmed. With three replicas, a liar is harmless if no rank has received its
+// message.
 func TestV4LateDivergenceInvalidatesTheAnswer(t *testing.T) {
 	for r, status := range map[int]int{2: StatusDiverged, 3: StatusOK} {
 		w := running(t, 2, r)
@@ -178,5 +180,48 @@ func TestV4LateAbortInvalidatesTheAnswer(t *testing.T) {
 	w.Aborted(proc(0, 1), 3, "no convergence")
 	if got := w.Answer(); got.Status != StatusDiverged {
 		t.Errorf("result %+v, want status %d", got, StatusDiverged)
+	}
+}
+
+// TestDecide passes the messages that the counting replicas have produced, in their order, to a dispute
+// about a message that the receiver has got as number 5.
+func TestDecide(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		counting  int
+		produced  []uint64
+		receivers int // counting replicas of the receiver's rank
+		odd       []view.Process
+		diverged  bool
+	}{
+		{"two replicas", 2, []uint64{5, 7}, 3, nil, true},
+		{"most agree with the receiver", 3, []uint64{5, 5, 7}, 1, []view.Process{proc(0, 2)}, false},
+		{"a report is missing", 3, []uint64{5, 7}, 3, nil, false},
+		{"most contradict the receiver", 3, []uint64{5, 7, 7}, 3, nil, true},
+		{"all contradict the receiver", 3, []uint64{7, 7, 7}, 3, []view.Process{proc(1, 0)}, false},
+		{"all contradict one of two receivers", 3, []uint64{7, 7, 7}, 2, nil, true},
+		{"no majority", 3, []uint64{5, 6, 7}, 3, nil, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var ds disputes
+			d := ds.about(messageID{source: 0, receiver: proc(1, 0)})
+			var counting []view.Process
+			for k := range tt.counting {
+				counting = append(counting, proc(0, k))
+			}
+			for k, n := range tt.produced {
+				d.reports[k] = report{protection.Divergence{Produced: n, Received: 5}, "evidence"}
+			}
+			if !d.open(counting) {
+				t.Fatal("the dispute is not open")
+			}
+			odd, why, diverged := d.decide(counting, tt.receivers)
+			if !slices.Equal(odd, tt.odd) || diverged != tt.diverged || (why == "") != (odd == nil) {
+				t.Errorf("odd %v for reason %q, diverged %v; want odd %v, diverged %v", odd, why, diverged, tt.odd, tt.diverged)
+			}
+			if settled := !d.open(counting); settled != (odd != nil) {
+				t.Errorf("settled: %v", settled)
+			}
+		})
 	}
 }

@@ -1,15 +1,16 @@
-// Package job decides what becomes of a running job: which changes of its view to request, when its
-// processes may leave mpj.Init, which output the user gets, and the result. It is a pure core: no
-// goroutine, clock or I/O. Package submit, the submitter's side of a job, passes it one event at a
+// Package job makes the decisions about a running job: which changes of its view to request, when its
+// processes may leave mpj.Init, which output the user gets, and the result. The package is a pure core:
+// no goroutine, clock or I/O. Package submit, the submitter's side of a job, passes it one event at a
 // time and carries out the effects.
 //
 //	reports of peers, verdicts of the fault detector, views agreed on
 //	    |
 //	    v
 //	State --> Effects: requested changes, view, notes to the user, result
+//	  processes: the view and the reports about each process; disputes: contradicting reports (V4)
 //	Emission: each record of output once, whichever replica it comes from (R6)
 //	Entry:    processes that never call mpj.Init (V4)
-//	Accounts: what finished replicas have sent and printed, compared (V4)
+//	Accounts: compares the messages and output of finished replicas (V4)
 //	Healing:  which rank that lacks a replica is served next
 //
 // A report about a process becomes true for the job only by a new view, and views are numbered

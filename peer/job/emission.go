@@ -10,8 +10,8 @@ import (
 // An Emission ensures that each record of a rank's output reaches the user once, whichever replica
 // it comes from (R6). Replicas write the same records, so a number identifies a record.
 //
-// It holds back an unfinished last line. If the process was killed in the middle of the line,
-// another replica writes the whole line.
+// An Emission holds back an unfinished last line. If the process was killed in the middle of the
+// line, another replica writes the whole line.
 type Emission struct {
 	ranks [][2]emitted
 }
@@ -33,9 +33,9 @@ type tail struct {
 // NewEmission returns the emission of a job of n ranks.
 func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
-// ResumeEmission returns the emission of a resumed job. The user has got shown records of each stream of each
-// rank, and perhaps a few more that were not recorded. The peers no longer have records that were
-// acknowledged.
+// ResumeEmission returns the emission of a resumed job. shown is the number of records that the user has
+// got of each stream of each rank. The user may have got a few more, which were not counted. The peers
+// no longer have records that were acknowledged.
 func ResumeEmission(shown [][2]uint64) *Emission {
 	e := NewEmission(len(shown))
 	for rank := range shown {
@@ -68,9 +68,9 @@ func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fre
 // Next returns how many records of a rank's stream the user has got.
 func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
-// Tail returns the unfinished last line of a rank's stream once the job is over in view v, or nil.
-// It is the latest line of a replica that has finished or that is the output leader. If the rank has
-// no output leader, it is the latest line of any replica.
+// Tail returns the unfinished last line of a rank's stream once the job is over in view v, or nil if
+// there is no such line. Tail chooses the latest line of a replica that has finished or that is the
+// output leader. If the rank has no output leader, it chooses the latest line of any replica.
 func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]
 	speaker, ok := v.OutputLeader(rank)

@@ -36,14 +36,14 @@ func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
 		t.Errorf("tail %q", got)
 	}
 	if got := e.Tail(view.New(1, 2), 0, Stdout); got != nil {
-		t.Errorf("tail %q of a process that does not speak", got)
+		t.Errorf("tail %q of a process that is not the output leader", got)
 	}
 }
 
 func TestEmissionRefusesAGap(t *testing.T) {
 	e := NewEmission(1)
 	if _, _, ok := e.Add(proc(0, 0), Stderr, 1, records("b\n")); ok {
-		t.Error("record 1 was taken before record 0")
+		t.Error("record 1 was accepted before record 0")
 	}
 }
 

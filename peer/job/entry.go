@@ -8,23 +8,24 @@ import (
 
 // An Entry records which processes of a started job have called mpj.Init. It reads no clock.
 //
-// The job begins when all processes have called it, so a peer that never reports Initialized would
-// delay the job forever. The replicas of a rank do the same work before mpj.Init. So a replica that
-// has not called it is failed once most replicas of its rank have waited there long enough. That is
-// for at least a given time, and for at least entryFactor times as long as they took to call it.
-// With two replicas neither is failed, because the peer that reported Initialized early may be the
-// liar (V4); the job ends with StatusDiverged. Once some process has called mpj.Init, and
-// that time has passed, the user is told which processes are missing.
+// The job begins when all processes have called mpj.Init, so a peer that never reports Initialized
+// would delay the job forever. The replicas of a rank do the same work before mpj.Init. So a replica
+// that has not called mpj.Init is failed once most replicas of its rank have waited there long enough:
+// for at least a given time, and for at least entryFactor times as long as they took to call it. With
+// two replicas neither is failed, because the peer that reported Initialized early may be the liar
+// (V4); the job ends with StatusDiverged. Once some process has called mpj.Init, and the given time
+// has passed, the user is told which processes are missing.
 type Entry struct {
 	started time.Time                  // time when all processes had been started
-	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
+	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without that call
 	called  bool                       // a process has called mpj.Init
 	told    bool                       // the user knows which processes are missing
 	looked  time.Time                  // time of the last check for missing processes
 }
 
 const (
-	// entryFactor is how many times as long as most replicas of its rank a process may take.
+	// entryFactor bounds the time that a process may take, as a multiple of the time that most
+	// replicas of its rank took.
 	entryFactor = 4
 	// EntryPeriod is how often the owner of an Entry calls Look and checks for missing processes.
 	EntryPeriod = time.Second
@@ -82,8 +83,8 @@ func replicasOf(v view.View, rank int) (ps []view.Process) {
 	return ps
 }
 
-// waiting returns the replicas of a rank that called mpj.Init, or ended, long enough ago. That is
-// at least the given time, and at least entryFactor times as long as they took to get there.
+// waiting returns the replicas of a rank that called mpj.Init, or ended, long enough ago: at least
+// the given time, and at least entryFactor times as long as they took to get there.
 func (n *Entry) waiting(v view.View, rank int, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range replicasOf(v, rank) {
 		if since, called := n.since[p]; called && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {
@@ -116,7 +117,7 @@ func (n *Entry) Missing(v view.View) (out []view.Process) {
 }
 
 // ToTell returns the missing processes once, when the job was started at least the given time ago.
-// It returns none while no process has called mpj.Init: the program may not use it.
+// It returns no process until some process has called mpj.Init, since the program may not use mpj.
 func (n *Entry) ToTell(v view.View, least time.Duration, now time.Time) []view.Process {
 	if n.told || !n.called || now.Sub(n.started) < least {
 		return nil

@@ -8,9 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4ReplicaThatNeverCallsInitIsFailed: a process that does not call mpj.Init is failed when
-// most replicas of its rank have waited there for many times as long as they took. Other ranks
-// never cause that.
+// TestV4ReplicaThatNeverCallsInitIsFailed: a process that does not call mpj.Init is failed when most
+// replicas of its rank have waited there for a multiple of the time that they took. Other ranks have
+// no influence.
 func TestV4ReplicaThatNeverCallsInitIsFailed(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -30,7 +30,7 @@ func TestV4ReplicaThatNeverCallsInitIsFailed(t *testing.T) {
 		{150, []view.Process{proc(0, 2), proc(1, 2)}},
 	} {
 		if got := n.Overdue(v, time.Minute, at(c.seconds)); !slices.Equal(got, c.want) {
-			t.Errorf("after %d s %v are overdue, want %v", c.seconds, got, c.want)
+			t.Errorf("after %d s: overdue %v, want %v", c.seconds, got, c.want)
 		}
 	}
 	n = NewEntry(start)
@@ -38,7 +38,7 @@ func TestV4ReplicaThatNeverCallsInitIsFailed(t *testing.T) {
 		n.Initialized(proc(0, k), at(1))
 	}
 	if got := n.Overdue(v, time.Minute, at(1e6)); got != nil {
-		t.Errorf("%v are overdue, none of whose rank has come", got)
+		t.Errorf("%v are overdue, although no replica of their rank has called mpj.Init", got)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestV4EarlyInitOfALiarFailsNoReplica(t *testing.T) {
 		n.Initialized(proc(0, 0), start)
 		n.Initialized(proc(1, 0), start)
 		if got := n.Overdue(v, time.Minute, start.Add(time.Hour)); got != nil {
-			t.Errorf("with %d replicas, %v are overdue by the word of one", r, got)
+			t.Errorf("with %d replicas, %v are overdue by the report of one", r, got)
 		}
 	}
 }
@@ -64,11 +64,11 @@ func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 		v, n := view.New(2, r), NewEntry(start)
 		n.Initialized(proc(1, 0), start.Add(time.Second))
 		if _, _, ok := n.Undecided(v, time.Minute, start.Add(time.Minute)); ok {
-			t.Errorf("with %d replicas they have diverged early", r)
+			t.Errorf("with %d replicas, they have diverged early", r)
 		}
 		missing, waiting, ok := n.Undecided(v, time.Minute, start.Add(61*time.Second))
 		if ok != (r == 2) || ok && (missing != proc(1, 1) || waiting != proc(1, 0)) {
-			t.Errorf("with %d replicas %v is missing and %v waits: %v", r, missing, waiting, ok)
+			t.Errorf("with %d replicas: missing %v, waiting %v, %v", r, missing, waiting, ok)
 		}
 	}
 }
@@ -81,10 +81,10 @@ func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
 	v.States[0] = view.Finished
 	n.Arrived(proc(0, 0), start.Add(time.Minute))
 	if _, _, ok := n.Undecided(v, time.Minute, start.Add(299*time.Second)); ok {
-		t.Error("they have diverged before the other one had four times as long")
+		t.Error("the replicas have diverged before the other one had four times as long")
 	}
 	if missing, _, ok := n.Undecided(v, time.Minute, start.Add(300*time.Second)); !ok || missing != proc(0, 1) {
-		t.Errorf("missing is %v: %v", missing, ok)
+		t.Errorf("missing %v, %v", missing, ok)
 	}
 	if got := n.ToTell(v, time.Minute, start.Add(time.Hour)); got != nil {
 		t.Errorf("the user is told that the job waits for mpj.Init of %v", got)
@@ -135,7 +135,7 @@ func TestSuspendedTimeDoesNotCount(t *testing.T) {
 			n.Look(now, false)
 		}
 		if _, _, ok := n.Undecided(v, time.Minute, now); !ok {
-			t.Errorf("%s: the time after that was not counted", name)
+			t.Errorf("%s: the time afterwards was not counted", name)
 		}
 	}
 }

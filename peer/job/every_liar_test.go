@@ -11,41 +11,41 @@ import (
 )
 
 // A deceit is a job of one rank, as seen by its submitter. The peer of one replica lies about
-// everything that a peer reports: mpj.Init, its end, its output, its account. All other peers are
-// honest.
+// everything that a peer reports of a process: its call of mpj.Init, its end, its output and its
+// account. All other peers are honest.
 type deceit struct {
 	state    State
 	emission Emission
 	liar     int // index of the liar's replica
-	procs    []teller
+	procs    []replica
 	got      string // output that the user has got
 	result   *Result
 	ended    bool // nothing else can happen
 }
 
-// A teller is one replica, and the reports of its peer.
-type teller struct {
+// A replica records the events of one replica, and the reports of its peer.
+type replica struct {
 	called, ended, said bool                  // called mpj.Init; the program has ended; the peer has reported the end
-	told, drained       bool                  // the submitter has its output; the user has it
-	account             string                // output according to its account; "": no account yet
-	odd, spoke          bool                  // according to the accounts; has been the output leader
+	told, drained       bool                  // the submitter has its output; the user has its output
+	account             string                // output according to its account; empty without an account
+	odd, spoke          bool                  // deviates according to the accounts; has been the output leader
 	wanted              [view.Failed + 1]bool // requested states that are not agreed on yet
 	since               uint64                // as in an actor
-	moved               bool                  // reported to be ahead
+	moved               bool                  // its peer has reported that it is ahead
 }
 
 const truth, untruth = "right\n", "wrong\n"
 
 func deceived(r, liar int) deceit {
-	d := deceit{state: *NewState(1, r), emission: *NewEmission(1), liar: liar, procs: make([]teller, r)}
+	d := deceit{state: *NewState(1, r), emission: *NewEmission(1), liar: liar, procs: make([]replica, r)}
 	d.state.PeerOf = hostOf
-	d.hearSpeaker()
+	d.noteLeader()
 	return d
 }
 
 func hostOf(p view.Process) string { return "P" + p.String() }
 
-func (d *deceit) hearSpeaker() {
+func (d *deceit) noteLeader() {
 	if p, ok := d.state.View().OutputLeader(0); ok {
 		d.procs[p.Replica].spoke = true
 	}
@@ -117,7 +117,7 @@ func (d *deceit) judge(final bool) error {
 	for k := range d.procs {
 		d.procs[k].odd = a.odd[proc(0, k)]
 		if d.procs[k].odd && k != d.liar {
-			return fmt.Errorf("replica %d is honest and does not count", k)
+			return fmt.Errorf("honest replica %d does not count", k)
 		}
 	}
 	if r != nil {
@@ -141,7 +141,7 @@ func (d *deceit) end(r Result) error {
 func (d *deceit) follow(s Effects) error {
 	for _, c := range s.Propose {
 		if c.To == view.Failed && c.Process.Replica != d.liar {
-			return fmt.Errorf("replica %d is honest and is to fail: %s", c.Process.Replica, d.state.at(c.Process).why)
+			return fmt.Errorf("honest replica %d fails: %s", c.Process.Replica, d.state.at(c.Process).why)
 		}
 		if c.Since != 0 {
 			d.procs[c.Process.Replica].since = c.Since
@@ -149,7 +149,7 @@ func (d *deceit) follow(s Effects) error {
 		}
 		d.procs[c.Process.Replica].wanted[c.To] = true
 	}
-	d.hearSpeaker()
+	d.noteLeader()
 	if s.Result == nil {
 		return nil
 	}
@@ -159,29 +159,26 @@ func (d *deceit) follow(s Effects) error {
 	return nil
 }
 
-// heardOut is like execution.heardOut.
-func (d *deceit) heardOut() []view.Process { return d.state.Working() }
-
-// A happening is an event that can happen to replica k. A pressing event happens eventually.
-type happening struct {
+// An event is an event that can happen to replica k. A pressing event happens eventually.
+type event struct {
 	name     string
 	pressing bool
-	can      func(d *deceit, k int, p *teller) bool
-	do       func(d *deceit, k int, p *teller) error
+	can      func(d *deceit, k int, p *replica) bool
+	do       func(d *deceit, k int, p *replica) error
 }
 
-func honestly(can func(*deceit, int, *teller) bool) func(*deceit, int, *teller) bool {
-	return func(d *deceit, k int, p *teller) bool { return k != d.liar && can(d, k, p) }
+func honestly(can func(*deceit, int, *replica) bool) func(*deceit, int, *replica) bool {
+	return func(d *deceit, k int, p *replica) bool { return k != d.liar && can(d, k, p) }
 }
 
-func lying(can func(*deceit, int, *teller) bool) func(*deceit, int, *teller) bool {
-	return func(d *deceit, k int, p *teller) bool {
+func lying(can func(*deceit, int, *replica) bool) func(*deceit, int, *replica) bool {
+	return func(d *deceit, k int, p *replica) bool {
 		return k == d.liar && d.state.View().Live(proc(0, k)) && can(d, k, p)
 	}
 }
 
-func exits(e Exit) func(*deceit, int, *teller) error {
-	return func(d *deceit, k int, p *teller) error {
+func exits(e Exit) func(*deceit, int, *replica) error {
+	return func(d *deceit, k int, p *replica) error {
 		p.ended, p.said = true, true
 		here := e
 		here.Peer = hostOf(proc(0, k))
@@ -189,8 +186,8 @@ func exits(e Exit) func(*deceit, int, *teller) error {
 	}
 }
 
-func prints(text string) func(*deceit, int, *teller) error {
-	return func(d *deceit, k int, p *teller) error {
+func prints(text string) func(*deceit, int, *replica) error {
+	return func(d *deceit, k int, p *replica) error {
 		p.told = true
 		fresh, _, ok := d.emission.Add(proc(0, k), Stdout, 0, []byte(text))
 		if !ok {
@@ -201,88 +198,87 @@ func prints(text string) func(*deceit, int, *teller) error {
 	}
 }
 
-func accountsFor(text string) func(*deceit, int, *teller) error {
-	return func(d *deceit, k int, p *teller) error {
+func accountsFor(text string) func(*deceit, int, *replica) error {
+	return func(d *deceit, k int, p *replica) error {
 		p.account = text
 		return d.judge(false)
 	}
 }
 
-func becomes(to view.State) func(*deceit, int, *teller) error {
-	return func(d *deceit, k int, p *teller) error {
+func becomes(to view.State) func(*deceit, int, *replica) error {
+	return func(d *deceit, k int, p *replica) error {
 		p.wanted[to] = false
 		return d.follow(d.state.Committed(view.Change{Process: proc(0, k), To: to}))
 	}
 }
 
-func lost(d *deceit, k int, _ *teller) error {
+func lost(d *deceit, k int, _ *replica) error {
 	return d.follow(d.state.Lost([]view.Process{proc(0, k)}, "is lost"))
 }
 
-// honestWords are the reports of honest replicas, and the agreements on views.
-var honestWords = []happening{
-	{"calls mpj.Init", true, honestly(func(_ *deceit, _ int, p *teller) bool { return !p.called }), calls},
-	{"ends well", true, honestly(func(d *deceit, _ int, p *teller) bool { return d.state.begun && !p.ended }), exits(wellEnded)},
-	{"delivers its output", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.spoke && !p.told }), prints(truth)},
-	{"accounts for it", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.account == "" }), accountsFor(truth)},
-	{"is read by the user", true, func(_ *deceit, _ int, p *teller) bool { return p.told && !p.drained }, func(d *deceit, k int, p *teller) error {
+// honestEvents are the reports of honest peers, and the agreements on views.
+var honestEvents = []event{
+	{"calls mpj.Init", true, honestly(func(_ *deceit, _ int, p *replica) bool { return !p.called }), calls},
+	{"ends well", true, honestly(func(d *deceit, _ int, p *replica) bool { return d.state.begun && !p.ended }), exits(wellEnded)},
+	{"delivers its output", true, honestly(func(_ *deceit, _ int, p *replica) bool { return p.ended && p.spoke && !p.told }), prints(truth)},
+	{"accounts for its output", true, honestly(func(_ *deceit, _ int, p *replica) bool { return p.ended && p.account == "" }), accountsFor(truth)},
+	{"has its output read by the user", true, func(_ *deceit, _ int, p *replica) bool { return p.told && !p.drained }, func(d *deceit, k int, p *replica) error {
 		p.drained = true
 		return d.follow(d.state.Drained(proc(0, k)))
 	}},
-	{"is agreed to have finished", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Finished] }, becomes(view.Finished)},
-	{"is agreed to have failed", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Failed] }, becomes(view.Failed)},
-	{"is agreed to be master", true, func(_ *deceit, _ int, p *teller) bool { return p.since != 0 }, func(d *deceit, k int, p *teller) error {
+	{"finishes by agreement", true, func(_ *deceit, _ int, p *replica) bool { return p.wanted[view.Finished] }, becomes(view.Finished)},
+	{"fails by agreement", true, func(_ *deceit, _ int, p *replica) bool { return p.wanted[view.Failed] }, becomes(view.Failed)},
+	{"becomes master by agreement", true, func(_ *deceit, _ int, p *replica) bool { return p.since != 0 }, func(d *deceit, k int, p *replica) error {
 		c := view.Change{Process: proc(0, k), To: view.Live, Since: p.since}
 		p.since = 0
 		return d.follow(d.state.Committed(c))
 	}},
 }
 
-// lyingWords are the reports of the liar, and the submitter's reactions after some time.
-var lyingWords = []happening{
-	{"lies that it called mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.called && !p.said }), calls},
-	{"lies that it ended well", false, lying(func(d *deceit, _ int, p *teller) bool { return !p.said && p.called && d.state.begun }), exits(wellEnded)},
-	{"lies that it ended without mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.said && !p.called }), exits(Exit{})},
-	{"lies that it exited with status 3", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.said }), func(d *deceit, k int, p *teller) error {
+// lyingEvents are the reports of the liar, and the submitter's reactions after some time.
+var lyingEvents = []event{
+	{"lies that it called mpj.Init", false, lying(func(_ *deceit, _ int, p *replica) bool { return !p.called && !p.said }), calls},
+	{"lies that it ended well", false, lying(func(d *deceit, _ int, p *replica) bool { return !p.said && p.called && d.state.begun }), exits(wellEnded)},
+	{"lies that it ended without mpj.Init", false, lying(func(_ *deceit, _ int, p *replica) bool { return !p.said && !p.called }), exits(Exit{})},
+	{"lies that it exited with status 3", false, lying(func(_ *deceit, _ int, p *replica) bool { return !p.said }), func(d *deceit, k int, p *replica) error {
 		return exits(Exit{Code: 3, Initialized: p.called})(d, k, p)
 	}},
-	{"lies that it called Abort", false, lying(func(d *deceit, k int, _ *teller) bool { return d.state.procs[k].aborted == nil }), func(d *deceit, k int, _ *teller) error {
-		return d.follow(d.state.Aborted(proc(0, k), 3, "a verdict of the liar", hostOf(proc(0, k))))
+	{"lies that it called Abort", false, lying(func(d *deceit, k int, _ *replica) bool { return d.state.procs[k].aborted == nil }), func(d *deceit, k int, _ *replica) error {
+		return d.follow(d.state.Aborted(proc(0, k), 3, "a reason of the liar", hostOf(proc(0, k))))
 	}},
-	{"lies that it is ahead", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.moved }), func(d *deceit, k int, p *teller) error {
+	{"lies that it is ahead", false, lying(func(_ *deceit, _ int, p *replica) bool { return !p.moved }), func(d *deceit, k int, p *replica) error {
 		p.moved = true
 		return d.follow(d.state.Ahead(proc(0, k)))
 	}},
-	{"makes itself finish", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Finished)},
-	{"makes itself fail", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Failed)},
-	{"prints something else", false, lies1(func(_ *deceit, p *teller) bool { return p.spoke && !p.told }), prints(untruth)},
-	{"prints what is right", false, lies1(func(_ *deceit, p *teller) bool { return p.spoke && !p.told }), prints(truth)},
-	{"accounts for something else", false, lies1(func(_ *deceit, p *teller) bool { return p.account == "" }), accountsFor(untruth)},
-	{"accounts for what is right", false, lies1(func(_ *deceit, p *teller) bool { return p.account == "" }), accountsFor(truth)},
-	// See demand, demandOutput, entry and hearOut.
-	{"is lost, as it does not say how it ended", true, withheldBy(func(d *deceit, k int) bool { return d.state.Silent(proc(0, k)) }), lost},
-	{"is lost, as it withholds output", true, withheldBy(func(d *deceit, k int) bool {
+	{"makes itself finish", false, lying(func(*deceit, int, *replica) bool { return true }), becomes(view.Finished)},
+	{"makes itself fail", false, lying(func(*deceit, int, *replica) bool { return true }), becomes(view.Failed)},
+	{"prints wrong output", false, byLiar(func(_ *deceit, p *replica) bool { return p.spoke && !p.told }), prints(untruth)},
+	{"prints the right output", false, byLiar(func(_ *deceit, p *replica) bool { return p.spoke && !p.told }), prints(truth)},
+	{"accounts for wrong output", false, byLiar(func(_ *deceit, p *replica) bool { return p.account == "" }), accountsFor(untruth)},
+	{"accounts for the right output", false, byLiar(func(_ *deceit, p *replica) bool { return p.account == "" }), accountsFor(truth)},
+	{"is lost because its peer does not report how it ended", true, withheldBy(func(d *deceit, k int) bool { return d.state.Silent(proc(0, k)) }), lost},
+	{"is lost because its peer withholds output", true, withheldBy(func(d *deceit, k int) bool {
 		return slices.Contains(d.state.Undrained(), proc(0, k)) && !d.procs[k].told
 	}), lost},
-	{"is lost, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
-		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && d.state.majorityCalls(0)
+	{"is lost because it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
+		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && d.state.entries(0).majorityCalls()
 	}), lost},
-	{"ends the job, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
+	{"ends the job because it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
 		return !d.state.begun && d.state.View().Live(proc(0, k)) && !d.procs[k].called && len(d.procs) == 2
-	}), func(d *deceit, k int, _ *teller) error {
+	}), func(d *deceit, k int, _ *replica) error {
 		return d.end(Result{Status: StatusDiverged, Message: hostOf(proc(0, k))}) // see TestV4TwoReplicasDivergeAtInit
 	}},
-	{"ends the job, as its answer is not confirmed", true, func(d *deceit, k int, _ *teller) bool {
-		return k == d.liar && d.result != nil && d.waitsForLiar() && len(d.accounts().Unconfirmed(d.heardOut())) > 0
-	}, func(d *deceit, _ int, _ *teller) error {
+	{"ends the job because its answer is not confirmed", true, func(d *deceit, k int, _ *replica) bool {
+		return k == d.liar && d.result != nil && d.waitsForLiar() && len(d.accounts().Unconfirmed(d.state.Working())) > 0
+	}, func(d *deceit, _ int, _ *replica) error {
 		if err := d.judge(true); err != nil || d.ended {
 			return err
 		}
-		return d.end(*d.accounts().UnconfirmedAfter(d.heardOut(), 0))
+		return d.end(*d.accounts().UnconfirmedAfter(d.state.Working(), 0))
 	}},
-	{"ends the job, confirmed", true, func(d *deceit, k int, _ *teller) bool {
-		return k == d.liar && d.result != nil && len(d.accounts().Unconfirmed(d.heardOut())) == 0
-	}, func(d *deceit, _ int, _ *teller) error {
+	{"ends the job with a confirmed answer", true, func(d *deceit, k int, _ *replica) bool {
+		return k == d.liar && d.result != nil && len(d.accounts().Unconfirmed(d.state.Working())) == 0
+	}, func(d *deceit, _ int, _ *replica) error {
 		if err := d.judge(true); err != nil || d.ended {
 			return err
 		}
@@ -290,19 +286,19 @@ var lyingWords = []happening{
 	}},
 }
 
-func calls(d *deceit, k int, p *teller) error {
+func calls(d *deceit, k int, p *replica) error {
 	p.called = true
 	return d.follow(d.state.Initialized(proc(0, k)))
 }
 
-func lies1(can func(*deceit, *teller) bool) func(*deceit, int, *teller) bool {
-	return func(d *deceit, k int, p *teller) bool { return k == d.liar && can(d, p) }
+func byLiar(can func(*deceit, *replica) bool) func(*deceit, int, *replica) bool {
+	return func(d *deceit, k int, p *replica) bool { return k == d.liar && can(d, p) }
 }
 
-// withheldBy returns a condition that holds if only the liar has omitted an action and it has not
-// failed for that yet.
-func withheldBy(can func(*deceit, int) bool) func(*deceit, int, *teller) bool {
-	return func(d *deceit, k int, p *teller) bool {
+// withheldBy returns a condition that holds if only the liar has omitted an action, and its replica
+// has not failed for that reason yet.
+func withheldBy(can func(*deceit, int) bool) func(*deceit, int, *replica) bool {
+	return func(d *deceit, k int, p *replica) bool {
 		return k == d.liar && d.waitsForLiar() && d.state.state(proc(0, k)) != view.Failed && can(d, k)
 	}
 }
@@ -310,7 +306,7 @@ func withheldBy(can func(*deceit, int) bool) func(*deceit, int, *teller) bool {
 // waitsForLiar reports whether honest replicas have nothing more to report.
 func (d *deceit) waitsForLiar() bool {
 	for k := range d.procs {
-		for _, h := range honestWords {
+		for _, h := range honestEvents {
 			if h.can(d, k, &d.procs[k]) {
 				return false
 			}
@@ -328,7 +324,7 @@ func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
 	met[key] = true
 	pressing := false
 	for k := range d.procs {
-		for _, h := range slices.Concat(honestWords, lyingWords) {
+		for _, h := range slices.Concat(honestEvents, lyingEvents) {
 			if !h.can(&d, k, &d.procs[k]) {
 				continue
 			}
@@ -341,7 +337,7 @@ func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
 		}
 	}
 	if !pressing {
-		t.Fatalf("V4: nothing more happens, and the job has not ended:\n      %s", strings.Join(path, "\n      "))
+		t.Fatalf("V4: no event is left, and the job has not ended:\n      %s", strings.Join(path, "\n      "))
 	}
 }
 

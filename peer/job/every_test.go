@@ -13,20 +13,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-var deep = flag.Bool("deep", false, "go through the states of larger jobs too")
+var deep = flag.Bool("deep", false, "explore larger jobs, too")
 
-// A whole is a job as seen by its submitter: the watch, the emission, and the processes. Each
-// process writes two lines and ends.
+// A whole is a job as seen by its submitter: the State, the emission, and the processes. Each process
+// writes two lines and ends.
 //
-//	process -- output, exit --> peer --> emission, watch --> views, lines, result
+//	process -- output, exit --> peer --> emission, State --> views, lines, result
 type whole struct {
 	state    State
 	emission Emission
 	procs    []actor
-	faults   int          // number still allowed
-	joins    int          // number still allowed
-	moves    int          // of mastership; number still allowed
-	joiner   view.Process // has requested to join, which is not agreed on yet; 0.0: none
+	faults   int          // number of faults still allowed
+	joins    int          // number of joins still allowed
+	moves    int          // number of changes of the master still allowed
+	joiner   view.Process // process whose request to join is not agreed on yet, or 0.0
 	result   *Result
 	lines    []string // by rank: output that the user has got
 }
@@ -40,10 +40,10 @@ type actor struct {
 	spoke   bool                  // has been the output leader, so its output is accepted
 	said    bool                  // the submitter knows of its exit
 	told    int                   // number of lines that have reached the submitter
-	ended   bool                  // the end of its output has reached the submitter, too
+	ended   bool                  // the end of its output has reached the submitter
 	drained bool                  // the user has all its output
 	wanted  [view.Failed + 1]bool // requested states that are not agreed on yet
-	since   uint64                // term of the master that it is to replace, while that is not agreed on; else 0
+	since   uint64                // term of the master in its request to become master, until that is agreed on
 }
 
 // text is the output of each process. The second line is unfinished.
@@ -83,7 +83,7 @@ func (j whole) clone() whole {
 }
 
 // appendKey appends a key that is the same for equal states. The reason why a process is not live
-// does not affect later events, and the actor records who ended it.
+// does not affect later events, and the actor records the cause of its end.
 func (j *whole) appendKey(b []byte) []byte {
 	flags := func(set ...bool) (b byte) {
 		for i, s := range set {
@@ -151,34 +151,34 @@ var acts = []act{
 		}
 		return nil
 	}, func(j *whole, _ view.Process, a *actor) bool { return a.runs() && j.moves > 0 }},
-	{"is agreed to be master", func(j *whole, p view.Process, a *actor) error {
+	{"becomes master by agreement", func(j *whole, p view.Process, a *actor) error {
 		c := view.Change{Process: p, To: view.Live, Since: a.since}
 		a.since = 0
 		return j.follow(j.state.Committed(c), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.since != 0 }},
-	{"has its output arrive", (*whole).output, func(j *whole, p view.Process, a *actor) bool {
+	{"delivers its output", (*whole).output, func(j *whole, p view.Process, a *actor) bool {
 		return !a.lost && !a.ended && a.spoke
 	}},
-	{"has its exit arrive", func(j *whole, p view.Process, a *actor) error {
+	{"delivers its exit", func(j *whole, p view.Process, a *actor) error {
 		a.said = true
 		return j.follow(j.state.Exited(p, *a.exit), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.exit != nil && !a.lost && !a.said }},
-	{"has its output read", func(j *whole, p view.Process, a *actor) error {
+	{"has its output read by the user", func(j *whole, p view.Process, a *actor) error {
 		a.drained = true
 		return j.follow(j.state.Drained(p), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.ended && !a.drained }},
-	{"is joined by a new replica", func(j *whole, p view.Process, _ *actor) error {
+	{"gets a new replica", func(j *whole, p view.Process, _ *actor) error {
 		j.joins--
 		j.joiner, _ = j.state.View().Joiner(p.Rank)
 		s := j.state.Join(j.joiner)
 		if len(s.Propose) != 1 || s.Joined != nil || s.View != nil {
-			return fmt.Errorf("%v does not ask to join: %+v", j.joiner, s)
+			return fmt.Errorf("%v does not request to join: %+v", j.joiner, s)
 		}
 		return nil
 	}, func(j *whole, p view.Process, _ *actor) bool {
 		return j.joins > 0 && p.Replica == 0 && j.state.Lacks(p.Rank) && !j.state.JoinPending(p.Rank)
 	}},
-	{"is agreed to have been joined", func(j *whole, p view.Process, _ *actor) error {
+	{"has its new replica agreed on", func(j *whole, p view.Process, _ *actor) error {
 		q := j.joiner
 		j.joiner = view.Process{}
 		s := j.state.Committed(view.Change{Process: q, To: view.Live})
@@ -193,8 +193,8 @@ var acts = []act{
 	{"has caught up", func(j *whole, p view.Process, _ *actor) error {
 		return j.follow(j.state.Healed(p), p)
 	}, func(j *whole, p view.Process, a *actor) bool { return j.state.lags(p) && a.runs() }},
-	{"is agreed to have finished", agree(view.Finished), wanted(view.Finished)},
-	{"is agreed to have failed", agree(view.Failed), wanted(view.Failed)},
+	{"finishes by agreement", agree(view.Finished), wanted(view.Finished)},
+	{"fails by agreement", agree(view.Failed), wanted(view.Failed)},
 }
 
 // agree commits that a process is in a state. The order may differ from that of the requests, since
@@ -212,8 +212,8 @@ func wanted(to view.State) func(*whole, view.Process, *actor) bool {
 
 func (a *actor) runs() bool { return a.exit == nil && !a.lost }
 
-// output brings all output of p to the submitter, from the beginning, as a peer may send it that
-// does not know what the user has got.
+// output passes all output of p to the submitter, from the beginning. A peer that does not know what
+// the user has got may send the output in this way.
 func (j *whole) output(p view.Process, a *actor) error {
 	fresh, _, ok := j.emission.Add(p, Stdout, 0, a.records())
 	if !ok {
@@ -227,14 +227,14 @@ func (j *whole) output(p view.Process, a *actor) error {
 	return nil
 }
 
-// follow checks the promises after a step of the watch that was about p.
+// follow checks the promises after an event of p.
 func (j *whole) follow(s Effects, p view.Process) error {
 	v := j.state.View()
 	for _, c := range s.Propose {
 		j.procs[c.Process.Rank*v.R+c.Process.Replica].wanted[c.To] = true
 	}
 	if s.View != nil && s.View.Epoch != v.Epoch {
-		return fmt.Errorf("V1: the step shows epoch %d, the watch has %d", s.View.Epoch, v.Epoch)
+		return fmt.Errorf("V1: the effects have epoch %d, the State has %d", s.View.Epoch, v.Epoch)
 	}
 	if s.Result != nil && j.result != nil {
 		return fmt.Errorf("the job ends twice: %+v, %+v", j.result, s.Result)
@@ -244,7 +244,7 @@ func (j *whole) follow(s Effects, p view.Process) error {
 	}
 	for rank := range v.N {
 		if _, ok := v.OutputLeader(rank); !ok && j.result == nil {
-			return fmt.Errorf("R7: rank %d is lost with %v, and the job goes on", rank, p)
+			return fmt.Errorf("R7: rank %d is lost with %v, and the job continues", rank, p)
 		}
 	}
 	for i, q := range v.Processes() {
@@ -290,7 +290,7 @@ func checkStep(before, after view.View) error {
 	}
 	for rank, since := range before.Since {
 		if after.Since[rank] != since {
-			moves++ // some of these are a change of state, too
+			moves++ // a change of state may also be the cause
 		}
 	}
 	if after.Epoch < before.Epoch+changes || after.Epoch > before.Epoch+changes+moves {
@@ -323,12 +323,12 @@ func TestEveryOrder(t *testing.T) {
 }
 
 // A search explores all states that a job can reach, depth first, so that it stores only the states
-// of one path. It remembers hashes of the states that it has met: two of three million states share
-// one with a probability of one in four million.
+// of one path. A search remembers the hashes of visited states. Two of three million states have the
+// same hash with a probability of one in four million.
 type search struct {
 	seed  maphash.Seed
 	met   map[uint64]bool
-	key   []byte // for the next state
+	key   []byte // buffer for the key of the next state
 	depth int
 }
 
@@ -353,7 +353,7 @@ func (s *search) follow(t *testing.T, j whole, depth int) {
 		}
 	}
 	if !pressing && j.result == nil {
-		t.Fatalf("nothing more happens, and the job has no result: %+v", j)
+		t.Fatalf("no event is left, and the job has no result: %+v", j)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // An Exit describes how a process ended, as reported by its peer.
@@ -13,10 +11,10 @@ type Exit struct {
 	Code        int    // exit status, or -1
 	Signal      string // signal that killed it, or empty
 	Reason      string // why its peer ended it, or empty
-	Limit       string // limit of the peer's owner that it exceeded, such as memory; or empty
+	Limit       string // limit of the peer's owner that the process exceeded, such as memory; or empty
 	Peer        string // short peer ID for the user, or empty
-	Initialized bool   // it called mpj.Init
-	Finalized   bool   // it called Finalize
+	Initialized bool   // the process called mpj.Init
+	Finalized   bool   // the process called Finalize
 }
 
 // Good reports whether the process ended successfully: with status 0, and after Finalize if it
@@ -28,8 +26,8 @@ func (e Exit) Good() bool {
 // endedByItself reports whether the process ended because its program did.
 func (e Exit) endedByItself() bool { return e.Signal == "" && e.Reason == "" }
 
-// fromOutside lists the signals, in Go's words, that do not come from a mistake of the program: the
-// operating system, for lack of memory, or its owner sends them.
+// fromOutside lists the signals, by Go's names, that are not caused by a mistake of the program. The
+// operating system sends them for lack of memory, or the owner of the machine does.
 var fromOutside = []string{"killed", "terminated", "hangup", "interrupt", "quit", "CPU time limit exceeded", "file size limit exceeded"}
 
 // crashed reports whether a mistake of its program ended the process.
@@ -55,22 +53,18 @@ func (e Exit) String() string {
 // lost returns the result of a job of which a rank has no replica left (R7). If the replicas that
 // ended by themselves agree on an exit status, the program is its source, and the job gets that
 // status.
-func (s *State) lost(rank int) Result {
+func (ps *processes) lost(rank int) Result {
 	var ends []string
 	statuses := make(map[int]int) // how many replicas exited with each status
 	status, byItself := 0, 0
 	exceeded, limit := 0, "" // how many replicas exceeded a limit, and the last such limit
 	crashed := 0
-	for k := range s.view.R {
-		id := view.Process{Rank: rank, Replica: k}
-		if s.view.State(id) == view.Vacant {
-			continue
-		}
-		p := s.at(id)
+	for _, id := range ps.replicas(rank) {
+		p := ps.at(id)
 		if p.aborted != nil { // its earlier output is lost
 			return *p.aborted
 		}
-		ends = append(ends, fmt.Sprintf("replica %d %s", k, p.why))
+		ends = append(ends, fmt.Sprintf("replica %d %s", id.Replica, p.why))
 		if p.exit != nil && p.exit.Limit != "" {
 			exceeded, limit = exceeded+1, p.exit.Limit
 		}
@@ -95,7 +89,7 @@ func (s *State) lost(rank int) Result {
 	switch {
 	case exceeded == len(ends):
 		r.Limit = limit
-		r.Hint = "the program needs more than the owners of these peers give: have each rank do less, or choose other peers with --peer, --not-peer or --min-memory"
+		r.Hint = "the program needs more than the owners of these peers give: let each rank do less, or choose other peers with --peer, --not-peer or --min-memory"
 	case crashed == len(ends):
 		r.Hint = "the program crashed in each replica: look for the mistake with p2prun --local, where it runs on this machine"
 	case byItself < len(ends):

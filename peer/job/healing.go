@@ -10,13 +10,13 @@ import "time"
 //	                                 +----- GaveUp -------+   followed by a pause
 type Healing struct {
 	ranks []ailing
-	pause func(failed int) time.Duration // before the next attempt
+	pause func(failed int) time.Duration // time before the next attempt
 }
 
 // ailing is the state of one rank.
 type ailing struct {
-	lacks  bool          // it lacks a replica
-	since  time.Duration // when it began to lack one
+	lacks  bool          // the rank lacks a replica
+	since  time.Duration // time since which it lacks one
 	served bool          // a search runs, or a new replica has yet to catch up
 	failed int           // failed attempts in a row
 	next   time.Duration // earliest time of the next attempt

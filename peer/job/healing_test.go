@@ -16,10 +16,10 @@ func newTestHealing(n int) *Healing {
 func TestLongestWaitingRankIsServedFirst(t *testing.T) {
 	h := newTestHealing(3)
 	if _, ok := h.Next(0); ok {
-		t.Fatal("a rank is served that lacks nothing")
+		t.Fatal("a rank that lacks no replica is served")
 	}
 	if !h.Observe(2, true, time.Second) || !h.Observe(0, true, 2*time.Second) || h.Observe(0, true, 3*time.Second) {
-		t.Fatal("a loss is news once")
+		t.Fatal("a loss is not reported exactly once")
 	}
 	for _, want := range []int{2, 0} {
 		rank, ok := h.Next(3 * time.Second)
@@ -29,7 +29,7 @@ func TestLongestWaitingRankIsServedFirst(t *testing.T) {
 		h.Serve(rank)
 	}
 	if rank, ok := h.Next(3 * time.Second); ok {
-		t.Errorf("rank %d is served twice at one time", rank)
+		t.Errorf("rank %d is served twice at the same time", rank)
 	}
 	if took := h.Healed(2, 4*time.Second); took != 3*time.Second {
 		t.Errorf("healed after %v, want 3s", took)
@@ -43,7 +43,7 @@ func TestFailedAttemptsBackOff(t *testing.T) {
 	var pauses []time.Duration
 	for range 12 {
 		if _, ok := h.Next(now); !ok {
-			t.Fatalf("not tried again after %v", pauses)
+			t.Fatalf("no further attempt after pauses of %v", pauses)
 		}
 		h.Serve(0)
 		h.GaveUp(0, now)
@@ -61,6 +61,6 @@ func TestFailedAttemptsBackOff(t *testing.T) {
 	}
 	h.Observe(0, false, now)
 	if h.Observe(0, true, now); h.ranks[0].next > now || h.Failed(0) != 0 {
-		t.Error("a new loss waits for what came of an earlier one")
+		t.Error("a new loss waits because of an earlier one")
 	}
 }

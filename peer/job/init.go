@@ -1,102 +1,61 @@
 package job
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/p2pmpi/p2pmpi/internal/view"
-)
+import "github.com/p2pmpi/p2pmpi/internal/view"
 
 // A program that uses mpj.Init calls it in all its replicas. If a replica ends successfully without
 // that call, and another one of its rank has made it, the cause is not the program: one of the two
 // peers lies (V4).
 
 // Called reports whether p has called mpj.Init, according to its peer.
-func (s *State) Called(p view.Process) bool {
-	at := s.at(p)
+func (ps *processes) Called(p view.Process) bool {
+	at := ps.at(p)
 	return at.initialized || at.exit != nil && at.exit.Initialized
 }
 
-// skipped reports whether p has ended successfully without having called mpj.Init.
-func (s *State) skipped(p view.Process) bool {
-	return !s.Called(p) && s.endedWell(p)
+// entries divides the replicas of a rank that have neither failed nor are about to fail.
+type entries struct {
+	called  []view.Process // have called mpj.Init
+	skipped []view.Process // have ended successfully without that call
+	all     int            // number of these, and of those that have done neither yet
 }
 
-// entries returns the replicas of a rank that count: those that have called mpj.Init, and those
-// that have ended without it. all is the number of replicas that count.
-func (s *State) entries(rank int) (called, skipped []view.Process, all int) {
-	for k := range s.view.R {
-		p := view.Process{Rank: rank, Replica: k}
+func (ps *processes) entries(rank int) (e entries) {
+	for _, p := range ps.replicas(rank) {
 		switch {
-		case !s.has(p):
+		case !ps.has(p):
 			continue
-		case s.Called(p):
-			called = append(called, p)
-		case s.skipped(p):
-			skipped = append(skipped, p)
+		case ps.Called(p):
+			e.called = append(e.called, p)
+		case ps.endedWell(p):
+			e.skipped = append(e.skipped, p)
 		}
-		all++
+		e.all++
 	}
-	return called, skipped, all
+	return e
 }
 
-// majoritySkips reports whether most replicas of rank have ended without calling mpj.Init, so that
-// the program does not use it.
-func (s *State) majoritySkips(rank int) bool {
-	_, skipped, all := s.entries(rank)
-	return 2*len(skipped) > all
+// majoritySkips reports whether most replicas have ended without calling mpj.Init, so that the
+// program does not use it.
+func (e entries) majoritySkips() bool { return 2*len(e.skipped) > e.all }
+
+// majorityCalls reports whether most replicas have called mpj.Init.
+func (e entries) majorityCalls() bool { return 2*len(e.called) > e.all }
+
+// split reports whether each replica has called mpj.Init or ended without that call, and both have
+// occurred.
+func (e entries) split() bool {
+	return len(e.called) > 0 && len(e.skipped) > 0 && len(e.called)+len(e.skipped) == e.all
 }
 
-// skips reports whether the program does not use mpj: most replicas of rank have ended without
-// calling mpj.Init. With --on-divergence warn one such replica suffices, if no replica of rank has
-// called mpj.Init.
-func (s *State) skips(rank int) bool {
-	called, skipped, _ := s.entries(rank)
-	return s.majoritySkips(rank) || s.Tolerant && len(skipped) > 0 && len(called) == 0
-}
-
-// majorityCalls reports whether most replicas of rank have called mpj.Init.
-func (s *State) majorityCalls(rank int) bool {
-	called, _, all := s.entries(rank)
-	return 2*len(called) > all
-}
-
-// settleSkipped decides between the replicas of rank that have called mpj.Init and those that have
-// ended without it, once each replica has done either. With three or more replicas, the majority is
-// right.
-func (s *State) settleSkipped(out *Effects, rank int) {
-	called, skipped, all := s.entries(rank)
-	if s.begun || len(called) == 0 || len(skipped) == 0 || len(called)+len(skipped) < all {
-		return
-	}
+// minority returns the replicas that most others contradict, and the reason for voting them out. It
+// returns none if no majority decides, or if there are fewer than Quorum replicas.
+func (e entries) minority() (odd []view.Process, why string) {
 	switch {
-	case all >= Quorum && 2*len(called) > all:
-		for _, p := range skipped {
-			s.outvote(out, p, "ended without calling mpj.Init, which most replicas of its rank have called")
-		}
-	case all >= Quorum && 2*len(skipped) > all:
-		for _, p := range called {
-			s.outvote(out, p, "waits in mpj.Init, and most replicas of its rank have ended without calling it")
-		}
-	case !s.Tolerant:
-		s.end(out, Result{
-			Status: StatusDiverged,
-			Message: fmt.Sprintf("the replicas of rank %d have diverged: %s ended without calling mpj.Init, and %s called it",
-				rank, s.replicas(skipped), s.replicas(called)),
-			Hint: divergedHint,
-		})
+	case e.all < Quorum:
+	case e.majorityCalls():
+		return e.skipped, "ended without calling mpj.Init, which most replicas of its rank have called"
+	case e.majoritySkips():
+		return e.called, "waits in mpj.Init, and most replicas of its rank have ended without calling it"
 	}
-}
-
-// replicas lists replicas of a rank, with their peers.
-func (s *State) replicas(ps []view.Process) string {
-	var names []string
-	for _, p := range ps {
-		name := fmt.Sprintf("replica %d", p.Replica)
-		if s.PeerOf != nil {
-			name += " on peer " + s.PeerOf(p)
-		}
-		names = append(names, name)
-	}
-	return strings.Join(names, " and ")
+	return nil, ""
 }

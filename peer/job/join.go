@@ -8,17 +8,16 @@ import (
 )
 
 // Lacks reports whether a rank needs another replica: it has fewer replicas that stay than at the
-// start. A rank that is nearly done needs none. The same holds for a rank whose master lacks the
-// data for a new replica. A process that ended by itself, or exceeded a limit of its peer's owner,
-// is not replaced, since the next one would end in the same way.
+// start. A rank that is nearly done needs no other replica, and a rank whose master lacks the data
+// for a new replica cannot get one. A process that ended by itself, or exceeded a limit of its peer's
+// owner, is not replaced, since the next one would end in the same way.
 func (s *State) Lacks(rank int) bool {
 	master, ok := s.view.Master(rank)
 	if !s.begun || s.over || !ok || s.at(master).unkept {
 		return false
 	}
 	live, staying, done := 0, 0, 0
-	for k := range s.view.R {
-		p := view.Process{Rank: rank, Replica: k}
+	for _, p := range s.replicas(rank) {
 		a := s.at(p)
 		switch state := s.state(p); {
 		case state == view.Finished || state == view.Live && (a.exit != nil || a.aborted != nil):
@@ -47,7 +46,7 @@ func (s *State) Join(p view.Process) Effects {
 	return out
 }
 
-// WithdrawJoin withdraws the request of Join for rank, which no peer has been told of.
+// WithdrawJoin withdraws the request that Join made for rank. No peer may have received the request.
 func (s *State) WithdrawJoin(rank int) {
 	s.expected = slices.DeleteFunc(slices.Clone(s.expected), func(r int) bool { return r == rank })
 }
@@ -57,8 +56,8 @@ func (s *State) JoinPending(rank int) bool { return slices.Contains(s.expected, 
 
 // joined enters p, which has joined in the next view, into the state.
 func (s *State) joined(out *Effects, p view.Process, next view.View) {
-	before := *s
-	s.view, s.procs = next, make([]watched, next.N*next.R)
+	before := s.processes
+	s.processes = newProcesses(next)
 	for _, q := range before.view.Processes() {
 		*s.at(q) = *before.at(q)
 	}
@@ -89,7 +88,7 @@ func (s *State) Unkept(p view.Process, why string) Effects {
 }
 
 // Lapsed records that p cannot bring a new replica of its rank up to date before the program's next
-// checkpoint. It notes that once per rank.
+// checkpoint. Lapsed tells the user once per rank.
 func (s *State) Lapsed(p view.Process, why string) Effects {
 	var out Effects
 	if s.view.Live(p) && !s.lapsed[p.Rank] {
@@ -99,23 +98,11 @@ func (s *State) Lapsed(p view.Process, why string) Effects {
 	return out
 }
 
-// lags reports whether p is live and has yet to catch up with the others of its rank. A process
-// that has ended must have caught up.
-func (s *State) lags(p view.Process) bool {
-	return s.view.Live(p) && s.at(p).joining && s.at(p).exit == nil
-}
-
-// Lags reports whether a process that joined rank has yet to catch up.
-func (s *State) Lags(rank int) bool {
-	return slices.ContainsFunc(s.view.LiveReplicas(rank), s.lags)
-}
-
 // failLagging fails the lagging processes of rank if no other replica is left to bring them up to
 // date. Until that is agreed on, one of them may still report that it is up to date.
 func (s *State) failLagging(out *Effects, rank int) {
 	var lagging []view.Process
-	for k := range s.view.R {
-		p := view.Process{Rank: rank, Replica: k}
+	for _, p := range s.replicas(rank) {
 		switch {
 		case s.lags(p):
 			lagging = append(lagging, p)

@@ -10,47 +10,47 @@ func TestLacks(t *testing.T) {
 	killed := Exit{Code: -1, Signal: "killed", Initialized: true}
 	overLimit := Exit{Code: -1, Signal: "killed", Initialized: true, Reason: "exceeded the limit", Limit: "memory"}
 	cases := map[string]struct {
-		do   func(sole)
+		do   func(immediate)
 		want bool
 	}{
-		"nothing has happened":      {func(sole) {}, false},
-		"a replica is lost":         {func(w sole) { w.Lost([]view.Process{proc(0, 1)}, "is lost") }, true},
-		"a replica is killed":       {func(w sole) { w.Exited(proc(0, 1), killed) }, true},
-		"a replica ends by itself":  {func(w sole) { w.Exited(proc(0, 1), Exit{Code: 3, Initialized: true}) }, false},
-		"a replica exceeds a limit": {func(w sole) { w.Exited(proc(0, 1), overLimit) }, false},
-		"one has joined and then exceeds a limit": {func(w sole) {
+		"nothing has happened":      {func(immediate) {}, false},
+		"a replica is lost":         {func(w immediate) { w.Lost([]view.Process{proc(0, 1)}, "is lost") }, true},
+		"a replica is killed":       {func(w immediate) { w.Exited(proc(0, 1), killed) }, true},
+		"a replica ends by itself":  {func(w immediate) { w.Exited(proc(0, 1), Exit{Code: 3, Initialized: true}) }, false},
+		"a replica exceeds a limit": {func(w immediate) { w.Exited(proc(0, 1), overLimit) }, false},
+		"one has joined and then exceeds a limit": {func(w immediate) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
 			w.Exited(proc(0, 2), overLimit)
 		}, false},
-		"all replicas are lost":     {func(w sole) { w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost") }, false},
-		"another rank has lost one": {func(w sole) { w.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
-		"one is done, one is lost": {func(w sole) {
+		"all replicas are lost":  {func(w immediate) { w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost") }, false},
+		"another rank lacks one": {func(w immediate) { w.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
+		"one is done, one is lost": {func(w immediate) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Exited(proc(0, 0), wellEnded)
 		}, false},
-		"the master has kept nothing": {func(w sole) {
+		"the master keeps no messages": {func(w immediate) {
 			w.Unkept(proc(0, 0), "disk full")
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 		}, false},
-		"another has kept nothing": {func(w sole) {
+		"another replica keeps no messages": {func(w immediate) {
 			w.Unkept(proc(0, 1), "disk full")
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 		}, true},
-		"the master keeps nothing until its next checkpoint": {func(w sole) {
+		"the master keeps no messages until its next checkpoint": {func(w immediate) {
 			w.Lapsed(proc(0, 0), "too long")
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 		}, true},
-		"one has joined and then ended": {func(w sole) {
+		"one has joined and then ended": {func(w immediate) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
 			w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
 		}, true},
-		"one has joined": {func(w sole) {
+		"one has joined": {func(w immediate) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
 		}, true},
-		"one has joined and caught up": {func(w sole) {
+		"one has joined and caught up": {func(w immediate) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
 			w.Healed(proc(0, 2))
@@ -65,8 +65,8 @@ func TestLacks(t *testing.T) {
 			}
 		})
 	}
-	if w := newSole(1, 2); w.Lost([]view.Process{proc(0, 1)}, "is lost").View == nil || w.Lacks(0) {
-		t.Error("a job that has yet to begin is healed")
+	if w := newImmediate(1, 2); w.Lost([]view.Process{proc(0, 1)}, "is lost").View == nil || w.Lacks(0) {
+		t.Error("a rank lacks a replica before the job begins")
 	}
 }
 
@@ -77,7 +77,7 @@ func TestLapsedLogIsReportedOncePerRank(t *testing.T) {
 		want int
 	}{{proc(0, 0), 1}, {proc(0, 1), 0}, {proc(0, 0), 0}, {proc(1, 1), 1}} {
 		if s := w.Lapsed(tt.p, "too long"); len(s.Notes) != tt.want {
-			t.Errorf("%v: noted %q, want %d", tt.p, s.Notes, tt.want)
+			t.Errorf("%v: notes %q, want %d", tt.p, s.Notes, tt.want)
 		}
 	}
 }

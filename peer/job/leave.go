@@ -15,10 +15,7 @@ func (s *State) Leaves(p view.Process) Effects {
 	return out
 }
 
-// Leaving reports whether the owner of p's peer takes the machine back.
-func (s *State) Leaving(p view.Process) bool { return s.view.Contains(p) && s.at(p).leaving }
-
-// releaseLeaving releases the leaving replicas of a rank if one stays that may be master.
+// releaseLeaving lets the leaving replicas of a rank fail if another replica, which may be master, stays.
 func (s *State) releaseLeaving(out *Effects, rank int) {
 	counting := s.Counting(rank)
 	for _, q := range counting {

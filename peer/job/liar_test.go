@@ -15,11 +15,11 @@ func TestV4LateExitReportCounts(t *testing.T) {
 	p := proc(0, 0)
 	w.Committed(view.Change{Process: p, To: view.Finished})
 	if !w.Silent(p) {
-		t.Error("its peer owes nothing")
+		t.Error("the exit counts as reported before the report")
 	}
 	w.Exited(p, wellEnded)
 	if w.Silent(p) {
-		t.Error("its peer has said that it ended, and still owes that")
+		t.Error("the exit counts as missing after the report")
 	}
 	if s := w.Drained(p); s.Result == nil || s.Result.Status != StatusOK {
 		t.Errorf("the job ends with %+v", s.Result)
@@ -41,7 +41,7 @@ func TestV4FailureNoticeNamesItsSource(t *testing.T) {
 // with its status only if the other replicas of its rank do the same.
 func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 	killed := Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}
-	aborts := func(w sole, p view.Process, code int) Effects {
+	aborts := func(w immediate, p view.Process, code int) Effects {
 		w.Aborted(p, code, "no food")
 		w.Exited(p, killed)
 		return w.Drained(p)
@@ -49,10 +49,10 @@ func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 	t.Run("the others finish", func(t *testing.T) {
 		w := running(t, 1, 2)
 		if s := aborts(w, proc(0, 0), 7); s.Result != nil {
-			t.Fatalf("it is believed: %+v", s.Result)
+			t.Fatalf("the Abort of one replica ended the job: %+v", s.Result)
 		}
 		if m, _ := w.View().Master(0); m != proc(0, 1) || w.Lacks(0) {
-			t.Errorf("master %v, a third replica wanted: %v", m, w.Lacks(0))
+			t.Errorf("master %v, lacks a replica: %v", m, w.Lacks(0))
 		}
 		s := finish(w, proc(0, 1))
 		if s.Result == nil || s.Result.Status != StatusDiverged || !strings.Contains(s.Result.Message, "replica 0 on peer P0.0") {
@@ -63,15 +63,15 @@ func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 		w := running(t, 1, 3)
 		aborts(w, proc(0, 0), 7)
 		if s := finish(w, proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
-			t.Errorf("got %+v, want status 0: two of three go on", s.Result)
+			t.Errorf("got %+v, want status 0: two of three continue", s.Result)
 		}
 	})
-	t.Run("most finish, which is not agreed on yet", func(t *testing.T) {
+	t.Run("most finish, but are not agreed on yet", func(t *testing.T) {
 		w := running(t, 1, 3)
 		w.Aborted(proc(0, 0), 7, "no food")
 		asked := append(w.State.Exited(proc(0, 1), wellEnded).Propose, w.State.Exited(proc(0, 2), wellEnded).Propose...)
 		if s := w.Drained(proc(0, 0)); s.Result != nil {
-			t.Fatalf("it is believed: %+v", s.Result)
+			t.Fatalf("the Abort of one replica ended the job: %+v", s.Result)
 		}
 		w.agree(Effects{Propose: asked})
 		if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
@@ -85,7 +85,7 @@ func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 			t.Errorf("got %+v, want status 7", s.Result)
 		}
 	})
-	t.Run("the others abort otherwise", func(t *testing.T) {
+	t.Run("the others abort with another status", func(t *testing.T) {
 		w := running(t, 1, 2)
 		aborts(w, proc(0, 0), 7)
 		if s := aborts(w, proc(0, 1), 8); s.Result == nil || s.Result.Status != StatusDiverged {

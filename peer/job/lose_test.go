@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestExitOfAnUnneededReplicaIsNotReported: a new replica that ends because its
-// rank is done is not reported as an exit of the program. One that ends before that is.
+// TestExitOfAnUnneededReplicaIsNotReported: the end of a new replica is reported as an exit of the
+// program only if its rank is not done.
 func TestExitOfAnUnneededReplicaIsNotReported(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		w := running(t, 2, 2)
@@ -20,7 +20,7 @@ func TestExitOfAnUnneededReplicaIsNotReported(t *testing.T) {
 		s := w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
 		want := map[bool]string{false: "rank 0 replica 2 exited with status 1", true: "rank 0 replica 2 had yet to be brought up to date when its rank was done"}[done]
 		if !slices.Contains(s.Notes, want) {
-			t.Errorf("its rank was done: %v; the user was told %q, want %q", done, s.Notes, want)
+			t.Errorf("rank done %v: the user was told %q, want %q", done, s.Notes, want)
 		}
 	}
 }

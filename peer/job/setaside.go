@@ -9,13 +9,6 @@ func (s *State) SetAside(p view.Process) Effects {
 	return s.request(s.at(p).setAside)
 }
 
-// mayCount reports whether p counts for the decisions of its rank, and no request to set it aside is pending.
-func (s *State) mayCount(p view.Process) bool {
-	c := s.at(p).setAside
-	_, pending := c.Apply(s.view)
-	return s.view.AsideSince(p) == 0 && !(c.Aside && pending)
-}
-
 // UpToDate handles the report of p's master that p, which has been set aside since the given epoch,
 // lacks nothing any more. The master's term began in epoch term.
 func (s *State) UpToDate(p view.Process, since, term uint64) Effects {
@@ -26,11 +19,10 @@ func (s *State) UpToDate(p view.Process, since, term uint64) Effects {
 	return s.request(s.at(p).upToDate)
 }
 
-// requestAgain repeats the requests that replicas of a rank count again. Their UpToDate reports may
-// have arrived before the change that set them aside.
+// requestAgain repeats the requests by which replicas of a rank count again. Their UpToDate reports
+// may have arrived before the change that set them aside.
 func (s *State) requestAgain(out *Effects, rank int) {
-	for k := range s.view.R {
-		p := view.Process{Rank: rank, Replica: k}
+	for _, p := range s.replicas(rank) {
 		if c := s.at(p).upToDate; c.At != 0 {
 			out.Propose = append(out.Propose, s.request(c).Propose...)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-func (w sole) SetAside(p view.Process) Effects { return w.agree(w.State.SetAside(p)) }
+func (w immediate) SetAside(p view.Process) Effects { return w.agree(w.State.SetAside(p)) }
 
 // TestR4ProcessIsSetAsideAndReturns follows a process through the views, and checks that it becomes
 // master only while it counts.
@@ -18,31 +18,31 @@ func TestR4ProcessIsSetAsideAndReturns(t *testing.T) {
 	}
 	s := w.SetAside(p)
 	if s.View == nil || s.View.AsideSince(p) != s.View.Epoch || len(s.Notes) > 0 {
-		t.Fatalf("got %+v, want the view in which 0.1 is aside", s)
+		t.Fatalf("got %+v, want a view in which 0.1 is set aside", s)
 	}
 	if s := w.Ahead(p); s.View != nil {
-		t.Errorf("it became master: %v", s.View)
+		t.Errorf("0.1 became master: %v", s.View)
 	}
 	if s := w.UpToDate(p, s.View.Epoch+1, 1); s.View != nil {
-		t.Errorf("it returned on a statement about another epoch: %v", s.View)
+		t.Errorf("0.1 returned on a report about another epoch: %v", s.View)
 	}
 	if s := w.UpToDate(p, s.View.Epoch, 1); s.View == nil || !s.View.Counts(p) {
-		t.Fatalf("it did not return: %+v", s)
+		t.Fatalf("0.1 did not return: %+v", s)
 	}
 	if s := w.Lost([]view.Process{proc(0, 0)}, "failed"); s.Result != nil || !w.View().IsMaster(p) {
-		t.Errorf("it did not take over: %v, result %v", w.View(), s.Result)
+		t.Errorf("0.1 did not take over: %v, result %v", w.View(), s.Result)
 	}
 }
 
 func TestNoProcessIsSetAsideBeforeTheJobBegins(t *testing.T) {
-	w := newSole(1, 2)
+	w := newImmediate(1, 2)
 	if s := w.SetAside(proc(0, 1)); s.View != nil {
 		t.Errorf("0.1 was set aside: %v", s.View)
 	}
 }
 
 // TestR7RankIsLostWithItsLastCountedReplica: the user is told why the replica that is set aside
-// does not help.
+// cannot take over.
 func TestR7RankIsLostWithItsLastCountedReplica(t *testing.T) {
 	w := running(t, 2, 2)
 	w.SetAside(proc(1, 1))
@@ -58,7 +58,7 @@ func TestO2MasterDoesNotHandOverToAReplicaSetAside(t *testing.T) {
 	w := running(t, 1, 2)
 	since := w.SetAside(proc(0, 1)).View.Epoch
 	if s := w.Leaves(proc(0, 0)); s.View != nil || s.Result != nil {
-		t.Fatalf("the master has left to a replica that is aside: %+v", s)
+		t.Fatalf("the master has handed over to a replica that is set aside: %+v", s)
 	}
 	if s := w.UpToDate(proc(0, 1), since, 1); s.Result != nil || !w.View().IsMaster(proc(0, 1)) {
 		t.Errorf("the master did not leave once the other counted again: %v", w.View())
@@ -71,15 +71,15 @@ func TestO2MasterDoesNotHandOverToAReplicaAboutToBeSetAside(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.State.SetAside(proc(0, 1)).Propose
 	if s := w.Leaves(proc(0, 0)); s.View != nil {
-		t.Fatalf("the master has left to a replica that is about to be set aside: %v", s.View)
+		t.Fatalf("the master has handed over to a replica that is about to be set aside: %v", s.View)
 	}
 	if s := w.agree(Effects{Propose: asked}); s.Result != nil || s.View == nil || !s.View.IsMaster(proc(0, 0)) {
 		t.Errorf("got %+v", s)
 	}
 }
 
-// TestUpToDateReportBeforeItsViewIsKept: a process reports that it lacks nothing any more before
-// this submitter knows that the process was set aside.
+// TestUpToDateReportBeforeItsViewIsKept: a process reports that it is up to date before this
+// submitter knows that the process was set aside.
 func TestUpToDateReportBeforeItsViewIsKept(t *testing.T) {
 	w := running(t, 1, 2)
 	asked := w.State.SetAside(proc(0, 1)).Propose
@@ -88,7 +88,7 @@ func TestUpToDateReportBeforeItsViewIsKept(t *testing.T) {
 		t.Fatalf("got %v", s.View)
 	}
 	if w.agree(Effects{Propose: asked}); !w.View().Counts(proc(0, 1)) {
-		t.Errorf("it is still aside: %v", w.View())
+		t.Errorf("0.1 is still set aside: %v", w.View())
 	}
 }
 
@@ -101,6 +101,6 @@ func TestO4UpToDateReportOfAnUnknownProcessIsIgnored(t *testing.T) {
 	}
 }
 
-func (w sole) UpToDate(p view.Process, since, term uint64) Effects {
+func (w immediate) UpToDate(p view.Process, since, term uint64) Effects {
 	return w.agree(w.State.UpToDate(p, since, term))
 }

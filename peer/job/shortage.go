@@ -73,7 +73,7 @@ type Shortage struct {
 	Wanted    int      `json:"wanted"`    // slots needed
 	Available int      `json:"available"` // slots available at once
 	Tallies   []Tally  `json:"reasons"`   // numbers of peers that gave no slot
-	Peers     []Passed `json:"peers"`     // these peers; a bounded number of them
+	Peers     []Passed `json:"peers"`     // the first of these peers
 }
 
 // A Tally is the number of peers with one reason.
@@ -84,7 +84,7 @@ type Tally struct {
 
 // Passed is a peer that does not take part in a job.
 type Passed struct {
-	Peer   string `json:"peer"` // ID
+	Peer   string `json:"peer"` // peer ID
 	Reason Reason `json:"reason"`
 	Detail string `json:"detail,omitempty"`
 }

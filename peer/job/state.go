@@ -2,8 +2,10 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -11,40 +13,20 @@ import (
 // when processes may leave mpj.Init, and the result. It starts no goroutine, reads no clock and
 // opens nothing; its owner passes it one event at a time and carries out the effects. Only Committed
 // changes the view: the State requests changes, and acts when they have been agreed on (V1). There
-// is one Result. The view continues to change after it, since output files may still be collected.
+// is one Result. The view continues to change after the result, since output files may still be collected.
 type State struct {
-	view  view.View
-	procs []watched
+	processes
 	r     int  // initial number of replicas per rank, which healing restores
 	begun bool // all live processes may leave mpj.Init
 	over  bool // there is a result
 
 	expected []int  // ranks with a requested join that is not agreed on yet
 	moves    []int  // by rank: how often a replica that was ahead became master
-	lapsed   []bool // by rank: the user was told; see Lapsed
-	disputes []*dispute
+	lapsed   []bool // by rank: Lapsed has told the user
+	disputes disputes
 	Tolerant bool // divergence is only reported to the user
 
-	PeerOf func(view.Process) string // names the peer of a process for the user; nil: no names
-}
-
-// watched is the state of one process.
-type watched struct {
-	initialized bool
-	unkept      bool // cannot bring a new replica up to date any more
-	leaving     bool // its owner takes the machine back; see Leaves
-	joining     bool // joined late and has not caught up with its rank yet
-	exit        *Exit
-	aborted     *Result // result of the job, if the process called Abort
-	host        string  // name of its peer, if the process called Abort
-	drained     bool    // the user has all its output
-	reports     int     // number of its divergence reports; see Diverged
-
-	setAside view.Change // the change last requested to set it aside
-	upToDate view.Change // the change by which it counts again, according to its last UpToDate report
-
-	asked view.State // state that was requested for it
-	why   string     // reason for a failure or end, as the rest of a sentence
+	PeerOf func(view.Process) string // names the peer of a process for the user; may be nil
 }
 
 // Effects holds the actions that follow from an event, for the owner of a State to carry out.
@@ -63,32 +45,7 @@ type Effects struct {
 
 // NewState returns the state of a job whose processes have all been started.
 func NewState(n, r int) *State {
-	return &State{view: view.New(n, r), r: r, procs: make([]watched, n*r), moves: make([]int, n), lapsed: make([]bool, n)}
-}
-
-// View returns the current view, the latest one agreed on.
-func (s *State) View() view.View { return s.view }
-
-func (s *State) at(p view.Process) *watched { return &s.procs[p.Rank*s.view.R+p.Replica] }
-
-// state returns the state that p has once all requested changes have been agreed on. A request
-// fails only if the whole job ends.
-func (s *State) state(p view.Process) view.State { return max(s.view.State(p), s.at(p).asked) }
-
-// has reports whether p is still live or finished once all requested changes have been agreed on.
-func (s *State) has(p view.Process) bool {
-	state := s.state(p)
-	return state == view.Live || state == view.Finished
-}
-
-// Asked returns the requested changes of processes that end, as far as they are not agreed on yet.
-func (s *State) Asked() (changes []view.Change) {
-	for _, p := range s.view.Processes() {
-		if to := s.at(p).asked; to > s.view.State(p) {
-			changes = append(changes, view.Change{Process: p, To: to})
-		}
-	}
-	return changes
+	return &State{processes: newProcesses(view.New(n, r)), r: r, moves: make([]int, n), lapsed: make([]bool, n)}
 }
 
 // Initialized records that p has called mpj.Init.
@@ -164,6 +121,29 @@ func (s *State) Aborted(p view.Process, code int, reason, host string) Effects {
 	return out
 }
 
+// Diverged handles the report of p about a message that not all replicas of its rank have produced
+// alike. text is the report as a sentence.
+func (s *State) Diverged(p view.Process, d protection.Divergence, text string) Effects {
+	var out Effects
+	if !s.has(p) {
+		return out
+	}
+	if s.at(p).reports++; s.at(p).reports > MaxReports {
+		return out
+	}
+	about := s.disputes.about(messageID{p.Rank, d.Receiver, d.Context, d.Seq})
+	if _, again := about.reports[p.Replica]; again {
+		return out
+	}
+	about.reports[p.Replica] = report{d, text}
+	about.settled = false
+	if d.Differs() {
+		out.Notes = append(out.Notes, text)
+	}
+	s.settle(&out)
+	return out
+}
+
 // maxMoves limits how often a rank's master is replaced by a replica that is ahead. An honest
 // replica reports that it is ahead ever more rarely.
 const maxMoves = 32
@@ -180,19 +160,6 @@ func (s *State) Ahead(p view.Process) Effects {
 		out.Propose = []view.Change{c}
 	}
 	return out
-}
-
-// Working returns the processes that count and have not ended unsuccessfully. Their work can be
-// compared.
-func (s *State) Working() (ps []view.Process) {
-	for rank := range s.view.N {
-		for _, p := range s.Counting(rank) {
-			if x := s.at(p); x.exit == nil || x.exit.Good() {
-				ps = append(ps, p)
-			}
-		}
-	}
-	return ps
 }
 
 // judge requests the final state of p if p has ended. A process that ended well finishes at once,
@@ -228,9 +195,8 @@ func (s *State) judge(out *Effects, p view.Process) {
 // group has agreed on its end; see disputedAbort.
 func (s *State) acceptAbort(out *Effects, p view.Process) {
 	verdict := s.at(p).aborted
-	for k := range s.view.R {
-		q := view.Process{Rank: p.Rank, Replica: k}
-		if q == p || s.view.State(q) == view.Vacant {
+	for _, q := range s.replicas(p.Rank) {
+		if q == p {
 			continue
 		}
 		switch other := s.at(q); {
@@ -245,50 +211,12 @@ func (s *State) acceptAbort(out *Effects, p view.Process) {
 	s.end(out, *verdict)
 }
 
-// disputedAbort reports whether a replica of a finished rank called Abort and the dispute about it
-// is undecided. It is undecided if the other replicas are no majority, or if the rank has fewer
-// than Quorum replicas.
-func (s *State) disputedAbort(rank int) bool {
-	aborted, others := 0, 0
-	for k := range s.view.R {
-		switch p := (view.Process{Rank: rank, Replica: k}); {
-		case s.view.State(p) == view.Vacant:
-		case s.at(p).aborted != nil:
-			aborted++
-		case s.view.Has(p):
-			others++
-		}
-	}
-	return !s.Tolerant && aborted > 0 && (others <= aborted || aborted+others < Quorum)
-}
-
-// disagreement returns the result of a job in which replicas of a rank disagree about Abort: some
-// did not call it, or called it with another status.
-func (s *State) disagreement(rank int) Result {
-	var ends []string
-	for k := range s.view.R {
-		p := view.Process{Rank: rank, Replica: k}
-		switch {
-		case s.view.State(p) == view.Vacant:
-		case s.at(p).aborted != nil:
-			ends = append(ends, fmt.Sprintf("replica %d on peer %s: %s (status %d)", k, s.at(p).host, s.at(p).aborted.Message, s.at(p).aborted.Status))
-		case s.view.State(p) == view.Finished:
-			ends = append(ends, fmt.Sprintf("replica %d finished", k))
-		}
-	}
-	return Result{
-		Status:  StatusDiverged,
-		Message: fmt.Sprintf("the replicas of rank %d have diverged: %s", rank, strings.Join(ends, "; ")),
-		Hint:    divergedHint,
-	}
-}
-
 // judgeOthers judges the other replicas of p's rank. One that ended earlier may have waited until
 // it, or another replica, became the output leader.
 func (s *State) judgeOthers(out *Effects, p view.Process) {
-	for k := range s.view.R {
-		if k != p.Replica {
-			s.judge(out, view.Process{Rank: p.Rank, Replica: k})
+	for _, q := range s.replicas(p.Rank) {
+		if q != p {
+			s.judge(out, q)
 		}
 	}
 }
@@ -323,37 +251,6 @@ func (s *State) Attribute(p view.Process, why string) {
 	}
 }
 
-// endedWell reports whether p has ended successfully, according to its peer.
-func (s *State) endedWell(p view.Process) bool {
-	return s.at(p).exit != nil && s.at(p).exit.Good()
-}
-
-// Unexplained reports whether p finishes only at its peer's request, although the peer has not
-// reported a successful end of p.
-func (s *State) Unexplained(p view.Process) bool {
-	return s.view.Contains(p) && s.at(p).asked < view.Finished && !s.endedWell(p)
-}
-
-// Silent reports whether p has finished in the view although its peer has not reported a successful
-// end.
-func (s *State) Silent(p view.Process) bool {
-	return s.view.State(p) == view.Finished && !s.endedWell(p)
-}
-
-// Undrained returns the output leaders that have ended or called Abort, and whose output the user
-// does not have completely.
-func (s *State) Undrained() (ps []view.Process) {
-	for rank := range s.view.N {
-		if p, ok := s.view.OutputLeader(rank); ok {
-			at := s.at(p)
-			if ended := s.view.State(p) == view.Finished || at.exit != nil || at.aborted != nil; ended && !at.drained {
-				ps = append(ps, p)
-			}
-		}
-	}
-	return ps
-}
-
 // Committed applies a change of the view that has been agreed on.
 func (s *State) Committed(c view.Change) Effects {
 	var out Effects
@@ -374,7 +271,7 @@ func (s *State) Committed(c view.Change) Effects {
 	s.view = next
 	if c.To == view.Failed {
 		if at := s.at(c.Process); at.why == "" {
-			at.why = "failed, say the job's peers" // the peers requested it while the submitter was disconnected
+			at.why = "failed, according to the job's peers" // the peers requested it while the submitter was disconnected
 		}
 		out.Notes = append(out.Notes, s.failureNotice(c.Process, wasMaster))
 	}
@@ -391,20 +288,6 @@ func (s *State) failureNotice(p view.Process, wasMaster bool) string {
 		note += fmt.Sprintf("; replica %d is its master now", m.Replica)
 	}
 	return note
-}
-
-// reason returns why p has failed, as the rest of a sentence. A process that joined its rank late
-// ends by itself if the rank is done before p is up to date. That is not the program's fault.
-func (s *State) reason(p view.Process) string {
-	at := s.at(p)
-	if at.joining && at.exit != nil && at.exit.endedByItself() {
-		for k := range s.view.R {
-			if s.view.State(view.Process{Rank: p.Rank, Replica: k}) == view.Finished {
-				return "had yet to be brought up to date when its rank was done"
-			}
-		}
-	}
-	return at.why
 }
 
 // CutOff ends the job because no change can be agreed on any more. The majority of the view group
@@ -426,6 +309,27 @@ func (s *State) CutOff() Effects {
 	}
 	s.end(&out, r)
 	return out
+}
+
+// arbitrate decides all disputes that can be decided. It starts over after each vote, since a
+// voted-out replica no longer counts.
+func (s *State) arbitrate(out *Effects) {
+	for before := -1; before != len(out.Propose); {
+		before = len(out.Propose)
+		for _, d := range s.disputes {
+			counting := s.Counting(d.source)
+			if s.over || s.Tolerant || !d.open(counting) {
+				continue
+			}
+			odd, why, split := d.decide(counting, len(s.Counting(d.receiver.Rank)))
+			for _, p := range odd {
+				s.outvote(out, p, why)
+			}
+			if split {
+				s.end(out, *diverged(d.source, d.evidence(counting)))
+			}
+		}
+	}
 }
 
 // settle draws the conclusions from the current state: disputes, lost and finished ranks, the job's
@@ -460,13 +364,47 @@ func (s *State) settle(out *Effects) {
 // has not begun, or the replica never called mpj.Init, it counts only if the program does not use
 // mpj (see skips).
 func (s *State) done(rank int) bool {
-	for k := range s.view.R {
-		p := view.Process{Rank: rank, Replica: k}
-		if s.view.State(p) == view.Finished && s.at(p).drained && (s.begun && s.Called(p) || s.skips(rank)) {
-			return true
-		}
+	return slices.ContainsFunc(s.replicas(rank), func(p view.Process) bool {
+		return s.view.State(p) == view.Finished && s.at(p).drained && (s.begun && s.Called(p) || s.skips(rank))
+	})
+}
+
+// skips reports whether the program does not use mpj: most replicas of rank have ended without
+// calling mpj.Init. With --on-divergence warn one such replica suffices, if no replica of rank has
+// called mpj.Init.
+func (s *State) skips(rank int) bool {
+	e := s.entries(rank)
+	return e.majoritySkips() || s.Tolerant && len(e.skipped) > 0 && len(e.called) == 0
+}
+
+// settleSkipped decides between the replicas of rank that have called mpj.Init and those that have
+// ended without that call, once each replica has done either. With three or more replicas, the
+// majority is right.
+func (s *State) settleSkipped(out *Effects, rank int) {
+	e := s.entries(rank)
+	if s.begun || !e.split() {
+		return
 	}
-	return false
+	odd, why := e.minority()
+	for _, p := range odd {
+		s.outvote(out, p, why)
+	}
+	if len(odd) == 0 && !s.Tolerant {
+		s.end(out, *diverged(rank, fmt.Sprintf("%s ended without calling mpj.Init, and %s called it", s.names(e.skipped), s.names(e.called))))
+	}
+}
+
+// names lists replicas of a rank, with their peers.
+func (s *State) names(ps []view.Process) string {
+	var names []string
+	for _, p := range ps {
+		name := fmt.Sprintf("replica %d", p.Replica)
+		if s.PeerOf != nil {
+			name += " on peer " + s.PeerOf(p)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " and ")
 }
 
 // settleInit lets all processes leave mpj.Init, or ends the job if they never can.
@@ -484,7 +422,7 @@ func (s *State) settleInit(out *Effects) {
 		case !s.view.Live(p):
 		case !s.at(p).initialized:
 			missing = true
-		case s.majorityCalls(p.Rank):
+		case s.entries(p.Rank).majorityCalls():
 			waiting = p.Rank
 		}
 	}
@@ -501,18 +439,23 @@ func (s *State) settleInit(out *Effects) {
 	}
 }
 
+// Answer returns the result of a job whose ranks are all done: success, unless a dispute is
+// undecided. Replicas may still report a dispute before the answer is confirmed.
+func (s *State) Answer() Result {
+	for _, d := range s.disputes {
+		if counting := s.Counting(d.source); !s.Tolerant && d.open(counting) && !d.harmless(counting) {
+			return *diverged(d.source, d.evidence(counting))
+		}
+	}
+	for rank := range s.view.N {
+		if !s.Tolerant && s.disputedAbort(rank) {
+			return s.disagreement(rank)
+		}
+	}
+	return Result{Status: StatusOK}
+}
+
 func (s *State) end(out *Effects, r Result) {
 	s.over = true
 	out.Result = &r
-}
-
-// Uninitialized reports whether no process called mpj.Init, so that every rank did the same work
-// alone.
-func (s *State) Uninitialized() bool {
-	for i := range s.procs {
-		if s.procs[i].initialized {
-			return false
-		}
-	}
-	return true
 }

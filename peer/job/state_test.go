@@ -13,14 +13,15 @@ func proc(rank, replica int) view.Process { return view.Process{Rank: rank, Repl
 
 var wellEnded = Exit{Initialized: true, Finalized: true}
 
-// A sole is a watch whose proposals take effect at once, as those of a submitter without a view
-// group do.
-type sole struct{ *State }
+// An immediate is a State whose requested changes take effect at once, as in a job without a view
+// group.
+type immediate struct{ *State }
 
-func newSole(n, r int) sole { return sole{NewState(n, r)} }
+func newImmediate(n, r int) immediate { return immediate{NewState(n, r)} }
 
-// agree commits the proposals of s and of the steps that follow; View is the last view.
-func (w sole) agree(s Effects) Effects {
+// agree commits the changes that s and the following effects request. The result's View is the last
+// view.
+func (w immediate) agree(s Effects) Effects {
 	for _, c := range s.Propose {
 		next := w.agree(w.Committed(c))
 		if next.View != nil {
@@ -36,26 +37,26 @@ func (w sole) agree(s Effects) Effects {
 	return s
 }
 
-func (w sole) Initialized(p view.Process) Effects    { return w.agree(w.State.Initialized(p)) }
-func (w sole) Exited(p view.Process, e Exit) Effects { return w.agree(w.State.Exited(p, e)) }
-func (w sole) Drained(p view.Process) Effects        { return w.agree(w.State.Drained(p)) }
-func (w sole) Lost(ps []view.Process, why string) Effects {
+func (w immediate) Initialized(p view.Process) Effects    { return w.agree(w.State.Initialized(p)) }
+func (w immediate) Exited(p view.Process, e Exit) Effects { return w.agree(w.State.Exited(p, e)) }
+func (w immediate) Drained(p view.Process) Effects        { return w.agree(w.State.Drained(p)) }
+func (w immediate) Lost(ps []view.Process, why string) Effects {
 	return w.agree(w.State.Lost(ps, why))
 }
-func (w sole) Aborted(p view.Process, code int, reason string) Effects {
+func (w immediate) Aborted(p view.Process, code int, reason string) Effects {
 	return w.agree(w.State.Aborted(p, code, reason, "P"+p.String()))
 }
-func (w sole) Join(p view.Process) Effects   { return w.agree(w.State.Join(p)) }
-func (w sole) Ahead(p view.Process) Effects  { return w.agree(w.State.Ahead(p)) }
-func (w sole) Healed(p view.Process) Effects { return w.agree(w.State.Healed(p)) }
-func (w sole) Diverged(p view.Process, d protection.Divergence, text string) Effects {
+func (w immediate) Join(p view.Process) Effects   { return w.agree(w.State.Join(p)) }
+func (w immediate) Ahead(p view.Process) Effects  { return w.agree(w.State.Ahead(p)) }
+func (w immediate) Healed(p view.Process) Effects { return w.agree(w.State.Healed(p)) }
+func (w immediate) Diverged(p view.Process, d protection.Divergence, text string) Effects {
 	return w.agree(w.State.Diverged(p, d, text))
 }
 
-// running returns the watch of a job in which every process has left mpj.Init.
-func running(t *testing.T, n, r int) sole {
+// running returns the State of a job in which every process has left mpj.Init.
+func running(t *testing.T, n, r int) immediate {
 	t.Helper()
-	w := newSole(n, r)
+	w := newImmediate(n, r)
 	ps := w.View().Processes()
 	for i, p := range ps {
 		if s := w.Initialized(p); s.Begin != (i == len(ps)-1) {
@@ -66,7 +67,7 @@ func running(t *testing.T, n, r int) sole {
 }
 
 // finish makes p end successfully, with all its output shown.
-func finish(w sole, p view.Process) Effects {
+func finish(w immediate, p view.Process) Effects {
 	w.Exited(p, wellEnded)
 	return w.Drained(p)
 }
@@ -95,28 +96,28 @@ func TestV1EachChangeHasItsOwnEpoch(t *testing.T) {
 func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}); s.View != nil {
-		t.Fatal("the speaker was judged before its output was out")
+		t.Fatal("the output leader was judged before the user had its output")
 	}
 	s := w.Drained(proc(0, 0))
 	if s.View == nil || w.View().State(proc(0, 0)) != view.Failed {
-		t.Errorf("not judged after its output was out: %+v", s)
+		t.Errorf("not judged after the user had its output: %+v", s)
 	}
 }
 
 func TestMostAdvancedReplicaBecomesMaster(t *testing.T) {
-	w := newSole(1, 3)
+	w := newImmediate(1, 3)
 	if s := w.Ahead(proc(0, 1)); s.View != nil {
-		t.Fatal("moved before the job has begun")
+		t.Fatal("0.1 became master before the job had begun")
 	}
 	w = running(t, 1, 3)
 	s := w.Ahead(proc(0, 1))
 	if s.View == nil || !s.View.IsMaster(proc(0, 1)) || !s.View.Live(proc(0, 0)) || len(s.Notes) != 0 {
-		t.Fatalf("got %+v, want 0.1 as master, and nothing that the user has to know", s)
+		t.Fatalf("got %+v, want 0.1 as master, and no note to the user", s)
 	}
 	w.Exited(proc(0, 2), Exit{Code: 3, Initialized: true})
 	for _, p := range []view.Process{proc(0, 1), proc(0, 2), proc(0, 3), proc(1, 0)} {
 		if s := w.Ahead(p); s.View != nil {
-			t.Errorf("%v: a master, a failed process or none became master: %+v", p, s.View)
+			t.Errorf("%v became master: %+v", p, s.View)
 		}
 	}
 }
@@ -128,7 +129,7 @@ func TestMastershipChangesAreBounded(t *testing.T) {
 		w.Ahead(proc(0, 1))
 	}
 	if e := w.View().Epoch; e != 1+maxMoves {
-		t.Errorf("epoch %d, want one for each of %d moves", e, maxMoves)
+		t.Errorf("epoch %d, want an epoch for each of %d new masters", e, maxMoves)
 	}
 }
 
@@ -143,7 +144,7 @@ func TestR6OutputOfAKilledMasterIsNotAwaitedOnceReplaced(t *testing.T) {
 func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.Exited(proc(0, 1), wellEnded); s.Result != nil || !w.View().IsOutputLeader(proc(0, 1)) {
-		t.Fatalf("%+v with view %+v: want 0.1 to speak", s.Result, w.View())
+		t.Fatalf("%+v with view %+v: want 0.1 as output leader", s.Result, w.View())
 	}
 	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
 		t.Errorf("%+v: the job waits for the slower replica", s.Result)
@@ -154,11 +155,11 @@ func TestR6OutputOfAKilledLeaderIsNotAwaitedOnceAnotherFinished(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
 	if !w.View().Live(proc(0, 0)) {
-		t.Fatal("the speaker was judged before its output was out")
+		t.Fatal("the output leader was judged before the user had its output")
 	}
 	w.Exited(proc(0, 1), wellEnded)
 	if got := w.View().State(proc(0, 0)); got != view.Failed {
-		t.Errorf("0.0 is %v: others wait for what it acknowledges", got)
+		t.Errorf("0.0 is %v: other processes wait for its acknowledgements", got)
 	}
 }
 
@@ -170,10 +171,10 @@ func TestR6FinishedLeaderIsReplacedIfItsPeerIsLostBeforeItsOutput(t *testing.T) 
 	}
 	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
 	if s.Result != nil {
-		t.Fatalf("over before the output of 0.1 is out: %+v", s.Result)
+		t.Fatalf("the job is over before the user has the output of 0.1: %+v", s.Result)
 	}
 	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
-		t.Errorf("not over: %+v", s.Result)
+		t.Errorf("the job is not over: %+v", s.Result)
 	}
 }
 
@@ -182,43 +183,43 @@ func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
 	cases := []struct {
 		name   string
 		r      int
-		do     func(sole) Effects
+		do     func(immediate) Effects
 		status int
 		says   string
 	}{
-		{"both peers lost", 2, func(w sole) Effects {
+		{"both peers lost", 2, func(w immediate) Effects {
 			w.Lost([]view.Process{proc(1, 0)}, "is lost with its peer A")
 			return w.Lost([]view.Process{proc(1, 1)}, "is lost with its peer B")
 		}, StatusLost, "rank 1 lost all its replicas: replica 0 is lost with its peer A, replica 1 is lost with its peer B"},
-		{"killed", 1, func(w sole) Effects {
+		{"killed", 1, func(w immediate) Effects {
 			w.Exited(proc(1, 0), killed)
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "killed by signal killed"},
-		{"own status on all", 2, func(w sole) Effects {
+		{"all exit with one status", 2, func(w immediate) Effects {
 			for k := range 2 {
 				w.Exited(proc(1, k), Exit{Code: 3, Initialized: true})
 			}
 			return w.Drained(proc(1, 0))
 		}, 3, "rank 1 exited with status 3"},
-		{"one lost, then own status", 2, func(w sole) Effects {
+		{"one is lost, then the other exits", 2, func(w immediate) Effects {
 			w.Lost([]view.Process{proc(1, 1)}, "is lost")
 			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, 3, "replica 1 is lost"},
-		{"statuses differ", 2, func(w sole) Effects {
+		{"statuses differ", 2, func(w immediate) Effects {
 			w.Exited(proc(1, 1), Exit{Code: 4, Initialized: true})
 			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "status 4"},
-		{"status that p2prun cannot have", 1, func(w sole) Effects {
+		{"status that p2prun cannot return", 1, func(w immediate) Effects {
 			w.Exited(proc(1, 0), Exit{Code: 255, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "status 255"},
-		{"no Finalize", 1, func(w sole) Effects {
+		{"no Finalize", 1, func(w immediate) Effects {
 			w.Exited(proc(1, 0), Exit{Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "without calling Finalize"},
-		{"hung", 1, func(w sole) Effects {
+		{"hung", 1, func(w immediate) Effects {
 			w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "no answer for 5s", Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "no answer for 5s"},
@@ -227,7 +228,7 @@ func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := c.do(running(t, 2, c.r))
 			if s.Result == nil {
-				t.Fatal("the job goes on")
+				t.Fatal("the job continues")
 			}
 			if s.Result.Status != c.status || !strings.Contains(s.Result.Message, c.says) {
 				t.Errorf("got %d %q, want %d with %q", s.Result.Status, s.Result.Message, c.status, c.says)
@@ -246,7 +247,7 @@ func TestMasterChangeIsReported(t *testing.T) {
 }
 
 func TestRankThatEndsWithoutInitIsLost(t *testing.T) {
-	w := newSole(2, 1)
+	w := newImmediate(2, 1)
 	w.Initialized(proc(0, 0))
 	w.Exited(proc(1, 0), Exit{})
 	s := w.Drained(proc(1, 0))
@@ -256,7 +257,7 @@ func TestRankThatEndsWithoutInitIsLost(t *testing.T) {
 }
 
 func TestProgramsWithoutInitRun(t *testing.T) {
-	w := newSole(2, 1)
+	w := newImmediate(2, 1)
 	for i := range 2 {
 		w.Exited(proc(i, 0), Exit{})
 	}
@@ -267,14 +268,14 @@ func TestProgramsWithoutInitRun(t *testing.T) {
 }
 
 func TestInitBeginsWithoutTheFailed(t *testing.T) {
-	w := newSole(2, 2)
+	w := newImmediate(2, 2)
 	for _, p := range []view.Process{proc(0, 0), proc(0, 1), proc(1, 1)} {
 		if s := w.Initialized(p); s.Begin {
-			t.Fatal("began without 1.0")
+			t.Fatal("the job began without 1.0")
 		}
 	}
 	if s := w.Lost([]view.Process{proc(1, 0)}, "is lost"); !s.Begin {
-		t.Error("did not begin when the missing one had failed")
+		t.Error("the job did not begin when the missing process had failed")
 	}
 }
 
@@ -282,7 +283,7 @@ func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 	for code, want := range map[int]int{7: 7, 0: 1, 300: 1} {
 		w := running(t, 2, 1)
 		if s := w.Aborted(proc(1, 0), code, "no food"); s.Result != nil {
-			t.Fatalf("Abort(%d): over before its output is out", code)
+			t.Fatalf("Abort(%d): the job is over before the user has its output", code)
 		}
 		w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
 		if s := w.Drained(proc(1, 0)); s.Result == nil || s.Result.Status != want || !strings.Contains(s.Result.Message, "no food") {
@@ -298,7 +299,7 @@ func TestR6AbortOfAReplicaWaitsForTheOutputLeader(t *testing.T) {
 		t.Fatalf("a replica that is ahead ended the job: %+v", s)
 	}
 	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost"); s.Result != nil {
-		t.Fatalf("over before the output of 0.1 is out: %+v", s.Result)
+		t.Fatalf("the job is over before the user has the output of 0.1: %+v", s.Result)
 	}
 	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != 7 {
 		t.Errorf("got %+v, want status 7", s.Result)
@@ -320,8 +321,8 @@ func TestViewChangesAfterTheOnlyResult(t *testing.T) {
 	}
 }
 
-// TestV1UncommittedChangesHaveNoEffect: requests of the watch change neither the view nor the
-// messages to the user until they are committed.
+// TestV1UncommittedChangesHaveNoEffect: requested changes affect neither the view nor the messages to
+// the user until they are committed.
 func TestV1UncommittedChangesHaveNoEffect(t *testing.T) {
 	w := running(t, 1, 2).State
 	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
@@ -330,7 +331,7 @@ func TestV1UncommittedChangesHaveNoEffect(t *testing.T) {
 		t.Errorf("before: %+v, view %v", s, w.View())
 	}
 	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost again"); s.Propose != nil {
-		t.Errorf("asked for twice: %v", s.Propose)
+		t.Errorf("requested twice: %v", s.Propose)
 	}
 	s = w.Committed(want[0])
 	if s.View == nil || s.View.Live(proc(0, 0)) || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "is lost; replica 1 is its master now") {
@@ -351,12 +352,12 @@ func TestV2PartitionedJobStopsWithAMessage(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 	if w.CutOff().Result != nil {
-		t.Error("the job is over twice")
+		t.Error("the job has a second result")
 	}
 }
 
 // TestAbortWhileTheSubmitterIsDisconnected: the peers have failed the replicas by themselves, and
-// the rank's earlier output is lost. The reason for the end is not.
+// the rank's earlier output is lost. The reason for the end of the job is not lost.
 func TestAbortWhileTheSubmitterIsDisconnected(t *testing.T) {
 	w := running(t, 2, 2)
 	for k := range 2 {
@@ -369,18 +370,18 @@ func TestAbortWhileTheSubmitterIsDisconnected(t *testing.T) {
 	}
 }
 
-func TestWatchRepeatsRequestsUntilCommitted(t *testing.T) {
+func TestRequestsArePendingUntilCommitted(t *testing.T) {
 	w := NewState(1, 2)
 	if len(w.Asked()) > 0 {
-		t.Error("it asks for something at first")
+		t.Error("a new State has pending requests")
 	}
 	w.Lost([]view.Process{proc(0, 1)}, "is lost")
 	if len(w.Asked()) == 0 {
-		t.Error("it asks for nothing")
+		t.Error("no request is pending after a loss")
 	}
 	w.Committed(view.Change{Process: proc(0, 1), To: view.Failed})
 	if len(w.Asked()) > 0 {
-		t.Error("it still asks for what has been agreed on")
+		t.Error("a committed request is still pending")
 	}
 }
 
@@ -388,20 +389,20 @@ func TestWatchRepeatsRequestsUntilCommitted(t *testing.T) {
 func TestLossOfAProcessThatHasNotJoined(t *testing.T) {
 	w := running(t, 2, 2)
 	if s := w.Lost([]view.Process{proc(0, 2), proc(1, 2)}, "gone"); s.View != nil || s.Result != nil {
-		t.Errorf("step %v", s)
+		t.Errorf("got %+v", s)
 	}
 }
 
-func (w sole) Leaves(p view.Process) Effects { return w.agree(w.State.Leaves(p)) }
+func (w immediate) Leaves(p view.Process) Effects { return w.agree(w.State.Leaves(p)) }
 
 func TestO2LeavingReplicaEndsIfAnotherStays(t *testing.T) {
 	w := running(t, 2, 2)
 	s := w.Leaves(proc(0, 0))
 	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 1)) {
-		t.Fatalf("the mastership was not handed over: %+v", s)
+		t.Fatalf("0.1 did not become master: %+v", s)
 	}
 	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "left with its peer") || !strings.Contains(s.Notes[0], "replica 1 is its master now") {
-		t.Errorf("the user reads %q", s.Notes)
+		t.Errorf("the user is told %q", s.Notes)
 	}
 	if s.Result != nil || !w.Lacks(0) || w.Lacks(1) {
 		t.Errorf("result %v; rank 0 lacks a replica: %v, rank 1: %v", s.Result, w.Lacks(0), w.Lacks(1))
@@ -411,20 +412,20 @@ func TestO2LeavingReplicaEndsIfAnotherStays(t *testing.T) {
 func TestO2LastReplicaLeavesAfterItsReplacement(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.Leaves(proc(0, 1)); s.View == nil {
-		t.Fatal("the first did not go")
+		t.Fatal("the first replica did not leave")
 	}
 	if s := w.Leaves(proc(0, 0)); s.View != nil || s.Result != nil || !w.Lacks(0) {
-		t.Fatalf("the last went at once: %+v", s)
+		t.Fatalf("the last replica left at once: %+v", s)
 	}
 	if s := w.Join(proc(0, 2)); s.View != nil && !s.View.Live(proc(0, 0)) {
-		t.Fatalf("it went before the new one had caught up: %+v", s)
+		t.Fatalf("the last replica left before the new one had caught up: %+v", s)
 	}
 	s := w.Healed(proc(0, 2))
 	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 2)) || s.Result != nil {
 		t.Fatalf("after the new one had caught up: %+v", s)
 	}
 	if !w.Lacks(0) { // only one of two replicas is left
-		t.Error("nobody is looked for in its place")
+		t.Error("the rank does not ask for another replica")
 	}
 }
 
@@ -433,7 +434,7 @@ func TestO2FinishedReplicaHandsItsOutputOver(t *testing.T) {
 	w.Exited(proc(0, 0), wellEnded)
 	s := w.Leaves(proc(0, 0))
 	if s.View == nil || !s.View.IsOutputLeader(proc(0, 1)) || s.Result != nil {
-		t.Fatalf("got %+v, want the other one to speak", s)
+		t.Fatalf("got %+v, want 0.1 as output leader", s)
 	}
 	w.Exited(proc(0, 1), wellEnded)
 	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
@@ -445,6 +446,6 @@ func TestO2ReplicaDoesNotLeaveIfTheOtherFails(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}) // the output leader, whose output was not shown
 	if s := w.Leaves(proc(0, 1)); s.View != nil || s.Result != nil {
-		t.Errorf("got %+v, want it to wait", s)
+		t.Errorf("got %+v, want 0.1 to stay", s)
 	}
 }

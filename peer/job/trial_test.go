@@ -13,7 +13,7 @@ import (
 // A lie describes how the one liar of a job of two ranks treats the first message from rank 0 to
 // each of the first two replicas of rank 1. Honest processes produce the message honest.
 //
-//	0.0 master -- sent[j] --> 1.j -- told[k][j] --> 0.k -- word --> submitter
+//	0.0 master -- sent[j] --> 1.j -- told[k][j] --> 0.k -- report --> submitter
 type lie struct {
 	liar view.Process
 	sent [2]uint64    // by receiver: the message that the master sends
@@ -21,15 +21,16 @@ type lie struct {
 	says [2]saying    // by receiver: the report of the liar, if it is a source
 }
 
-// A saying is the report of a source: the message that it has produced, and the one that the
-// receiver has got. The zero saying is no report.
+// A saying is the report of a source: the message that the source has produced, and the one that the
+// receiver has got. The zero value stands for no report.
 type saying struct{ produced, received uint64 }
 
 // honest is the message that honest processes produce.
 const honest = 5
 
-// lies returns all behaviours of one lying process. A master may send a wrong message to some
-// receivers, a source may report anything, and a receiver may lie to some sources.
+// lies returns all behaviours of one lying process in a job with r replicas per rank. A master may
+// send a wrong message to some receivers, a source may report any message, and a receiver may lie to
+// some sources.
 func lies(r int) (all []lie) {
 	straight := lie{sent: [2]uint64{honest, honest}}
 	hear := func(l lie) lie {
@@ -77,10 +78,10 @@ type trial struct {
 	result  *Result
 }
 
-var nobody = proc(-1, 0)
+var noProcess = proc(-1, 0)
 
 func (l lie) try(t *testing.T, r, crashes int) trial {
-	return trial{lie: l, w: *running(t, 2, r).State, crashes: crashes, crashed: nobody}
+	return trial{lie: l, w: *running(t, 2, r).State, crashes: crashes, crashed: noProcess}
 }
 
 func (c trial) clone() trial {
@@ -95,9 +96,9 @@ func (c trial) clone() trial {
 	return c
 }
 
-// word returns the report of source k about receiver j. can is true if k may send it, must if it
-// will.
-func (c *trial) word(k, j int) (s saying, can, must bool) {
+// report returns the report of source k about receiver j. can means that k may send this report, must
+// that k sends it eventually.
+func (c *trial) report(k, j int) (s saying, can, must bool) {
 	if c.said[k][j] || !c.w.has(proc(0, k)) {
 		return s, false, false
 	}
@@ -113,7 +114,7 @@ func (c *trial) word(k, j int) (s saying, can, must bool) {
 	return saying{honest, c.told[k][j]}, must || c.liar.Rank == 0 && c.w.r >= Quorum, must
 }
 
-// follow records the requests of the watch, and checks that they fail no honest process.
+// follow records the requested changes, and checks that they fail no honest process.
 func (c *trial) follow(s Effects) error {
 	c.agreed = append(c.agreed, s.Propose...)
 	if s.Result != nil {
@@ -123,7 +124,7 @@ func (c *trial) follow(s Effects) error {
 		p := ch.Process
 		spoiled := p.Rank == 1 && p.Replica < 2 && c.sent[p.Replica] != honest
 		if ch.To == view.Failed && p != c.liar && p != c.crashed && !spoiled {
-			return fmt.Errorf("%v is voted out, and does not lie", p)
+			return fmt.Errorf("honest process %v is voted out", p)
 		}
 	}
 	return nil
@@ -159,7 +160,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 	}
 	for k := range c.w.r {
 		for j := range 2 {
-			s, can, must := c.word(k, j)
+			s, can, must := c.report(k, j)
 			if !can {
 				continue
 			}
@@ -168,7 +169,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 			next.said[k][j] = true
 			d := protection.Divergence{Receiver: proc(1, j), Seq: 1, Produced: s.produced, Received: s.received}
 			if err := then(next, next.w.Diverged(proc(0, k), d, "evidence")); err != nil {
-				return states, fmt.Errorf("0.%d says %v of 1.%d; %w", k, s, j, err)
+				return states, fmt.Errorf("0.%d reports %v about 1.%d; %w", k, s, j, err)
 			}
 		}
 	}
@@ -191,7 +192,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 // finish lets all remaining processes end successfully.
 func (c trial) finish() error {
 	c = c.clone()
-	w := sole{&c.w}
+	w := immediate{&c.w}
 	for _, p := range c.w.view.Processes() {
 		if s := finish(w, p); s.Result != nil {
 			c.result = s.Result
@@ -203,8 +204,8 @@ func (c trial) finish() error {
 	return nil
 }
 
-// unheard reports whether only the liar has reported something about a receiver, and has not asked
-// the others. Then the report cannot be judged, and the job ends without an answer.
+// unheard reports whether the liar has reported a message of a receiver that not all other sources
+// have reported. That report cannot be judged, and the job ends without an answer.
 func (c *trial) unheard() bool {
 	k := c.liar.Replica
 	for j, s := range c.says {
@@ -232,10 +233,10 @@ func (c *trial) judge() error {
 	}
 	switch {
 	case c.result == nil:
-		return fmt.Errorf("there is no result")
+		return fmt.Errorf("the job has no result")
 	case c.result.Status == StatusOK && spoiled && witness:
-		return fmt.Errorf("the user gets an answer from who was lied to")
-	case c.result.Status != StatusOK && c.w.r >= Quorum && c.sent == [2]uint64{honest, honest} && c.crashed == nobody && !c.unheard():
+		return fmt.Errorf("the user gets an answer that depends on a lie")
+	case c.result.Status != StatusOK && c.w.r >= Quorum && c.sent == [2]uint64{honest, honest} && c.crashed == noProcess && !c.unheard():
 		return fmt.Errorf("the job ends with %+v", *c.result)
 	}
 	return nil

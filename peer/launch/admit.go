@@ -111,8 +111,8 @@ func (a *admission) describe(line *zerolog.Event) {
 
 // readFellows reads the peers with which this peer shares the files that it fetches.
 func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
-	if len(in) > filetransfer.MaxFellows {
-		return nil, fmt.Errorf("files shared with %d peers, at most %d are allowed", len(in), filetransfer.MaxFellows)
+	if len(in) > filetransfer.MaxMembers {
+		return nil, fmt.Errorf("files shared with %d peers, at most %d are allowed", len(in), filetransfer.MaxMembers)
 	}
 	var fellows []fellow
 	for _, f := range in {

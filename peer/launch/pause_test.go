@@ -161,7 +161,7 @@ func TestO2SuspendedPeerServesNoFiles(t *testing.T) {
 	ask := func() string {
 		return fmt.Sprint(fellow.files.Fetch(t.Context(), bed.peers[0].ID(), j.spec.ID, inputs.Wants(), nil))
 	}
-	const shares = "sent a list of what it has"
+	const shares = "the origin announced units"
 	if said := ask(); !strings.Contains(said, shares) {
 		t.Fatalf("another peer received the answer %s", said)
 	}

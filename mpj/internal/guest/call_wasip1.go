@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"context"
 	"runtime"
 	"sync"
 	"time"
@@ -10,10 +11,14 @@ import (
 // pending is the code of a call that the host makes in the background.
 const pending = -1
 
-// calls holds the calls that the host makes in the background.
-type calls struct {
+// A host is the host that runs this module. It makes the module's calls in the background if other
+// goroutines may run meanwhile.
+type host struct {
+	parent context.Context // argument of Join; its end explains errors
+	shared bool            // parent can end, so calls must not block the module
+
 	mu      sync.Mutex
-	last    uint32
+	last    uint32              // latest ticket
 	waiting map[uint32]*waiting // by ticket
 	polling bool                // a goroutine is polling the host
 }
@@ -21,7 +26,7 @@ type calls struct {
 type waiting struct {
 	done bool
 	code int32
-	text string        // error text
+	text string        // text of the error
 	wake chan struct{} // capacity 1: signals that the call is done, or that no goroutine polls the host
 }
 
@@ -33,57 +38,65 @@ type event struct {
 
 // alone reports whether calls may block in the host, because no other goroutine exists and the
 // context of Join cannot end.
-func (e *Engine) alone() bool { return !e.shared && runtime.NumGoroutine() == 1 }
+func (h *host) alone() bool { return !h.shared && runtime.NumGoroutine() == 1 }
 
 // call makes a call of the host that may block, and returns its code and its error text.
-func (e *Engine) call(f func(later uint32) int32) (int32, string) {
-	if e.alone() {
+func (h *host) call(f func(later uint32) int32) (int32, string) {
+	if h.alone() {
 		code := f(0)
 		return code, textOf(code)
 	}
-	return e.callInBackground(f, nil)
+	return h.callInBackground(f, nil)
 }
 
 // callInBackground makes a call in the background. It calls begun with the ticket.
-func (e *Engine) callInBackground(f func(later uint32) int32, begun func(ticket uint32)) (int32, string) {
-	c := &e.calls
-	c.mu.Lock()
-	c.last++
-	if c.last == 0 {
-		c.last++
+func (h *host) callInBackground(f func(later uint32) int32, begun func(ticket uint32)) (int32, string) {
+	h.mu.Lock()
+	h.last++
+	if h.last == 0 {
+		h.last++
 	}
-	ticket := c.last
+	ticket := h.last
 	w := &waiting{wake: make(chan struct{}, 1)}
-	c.waiting[ticket] = w
-	c.mu.Unlock()
+	h.waiting[ticket] = w
+	h.mu.Unlock()
 	if code := f(ticket); code != pending {
 		panic("p2pmpi: the host did not run a call in the background")
 	}
 	if begun != nil {
 		begun(ticket)
 	}
-	c.await(w)
+	h.await(w)
 	runtime.KeepAlive(f) // keeps the buffers that only the host knows from being collected
 	return w.code, w.text
 }
 
+// callUntil makes a call that gives up when ctx ends.
+func (h *host) callUntil(ctx context.Context, f func(later uint32) int32) (int32, string) {
+	stop := func() bool { return true }
+	defer func() { stop() }()
+	return h.callInBackground(f, func(ticket uint32) {
+		stop = context.AfterFunc(ctx, func() { hostGiveUp(ticket) })
+	})
+}
+
 // await returns when w is done. One of the waiting goroutines polls the host; when its own call is
 // done, it hands over to another.
-func (c *calls) await(w *waiting) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (h *host) await(w *waiting) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for !w.done {
-		if c.polling {
-			c.mu.Unlock()
+		if h.polling {
+			h.mu.Unlock()
 			<-w.wake
-			c.mu.Lock()
+			h.mu.Lock()
 			continue
 		}
-		c.polling = true
-		c.poll(w)
-		c.polling = false
+		h.polling = true
+		h.poll(w)
+		h.polling = false
 	}
-	for _, other := range c.waiting {
+	for _, other := range h.waiting {
 		other.notify()
 		return
 	}
@@ -100,40 +113,40 @@ const (
 	timeoutGrowth = 2 // growth factor
 )
 
-// poll polls the host until w is done. The caller holds c.mu; poll releases it while other
+// poll polls the host until w is done. The caller holds h.mu; poll releases it while other
 // goroutines run.
-func (c *calls) poll(w *waiting) {
+func (h *host) poll(w *waiting) {
 	timeout, looks := shortest, 0
 	for !w.done {
-		c.mu.Unlock()
+		h.mu.Unlock()
 		runtime.Gosched()
-		c.mu.Lock()
+		h.mu.Lock()
 		var this time.Duration
 		switch {
-		case len(c.waiting) >= runtime.NumGoroutine():
+		case len(h.waiting) >= runtime.NumGoroutine():
 			this = allWait
 		case looks >= firstLooks:
 			this = timeout
 			timeout = min(timeoutGrowth*timeout, longest)
 		}
 		looks++
-		if c.next(this) {
+		if h.next(this) {
 			timeout, looks = shortest, 0
 		}
 	}
 }
 
 // next takes a completed call, if one completes within timeout.
-func (c *calls) next(timeout time.Duration) bool {
+func (h *host) next(timeout time.Duration) bool {
 	var v event
 	if hostNext(int64(timeout), unsafe.Pointer(&v)) == 0 {
 		return false
 	}
-	w := c.waiting[v.ticket]
+	w := h.waiting[v.ticket]
 	if w == nil {
 		return true
 	}
-	delete(c.waiting, v.ticket)
+	delete(h.waiting, v.ticket)
 	w.done, w.code, w.text = true, v.code, textOf(v.code)
 	w.notify()
 	return true

@@ -26,18 +26,18 @@ const (
 // later. In a joining process, it resumes from such a checkpoint.
 func (e *Engine) Checkpoint(c engineapi.Checkpoint) error {
 	var s step
-	code, text := e.call(func(later uint32) int32 { return hostCheckpoint(unsafe.Pointer(&s), later) })
+	code, text := e.host.call(func(later uint32) int32 { return hostCheckpoint(unsafe.Pointer(&s), later) })
 	if code != codeOK || s.what == stepNone {
-		return e.failed(code, text)
+		return e.host.failed(code, text)
 	}
 	own, outcome, err := s.do(c)
-	code, text = e.call(func(later uint32) int32 {
+	code, text = e.host.call(func(later uint32) int32 {
 		return hostCheckpointEnd(outcome, address(own), uint32(len(own)), unsafe.Pointer(&s), later)
 	})
 	if err != nil {
 		return err
 	}
-	return e.failed(code, text)
+	return e.host.failed(code, text)
 }
 
 // do performs a step.
@@ -83,14 +83,15 @@ func (stateReader) Read(b []byte) (int, error) {
 }
 
 // Printed returns the number of records that this process has written to each output stream, after
-// the user has received them. It returns false if that takes long.
+// the user has received them. It returns false if the user has not received them in time.
 func (e *Engine) Printed() (records [2]uint64, ok bool) {
-	code, _ := e.call(func(later uint32) int32 { return hostPrinted(unsafe.Pointer(&records), later) })
+	code, _ := e.host.call(func(later uint32) int32 { return hostPrinted(unsafe.Pointer(&records), later) })
 	return records, code == codeOK
 }
 
-// Skip makes this process, which has written less, continue after the given numbers of records.
+// Skip tells the peer that the output of this process continues after the given numbers of records,
+// which the user already has.
 func (e *Engine) Skip(records [2]uint64) error {
-	code, text := e.call(func(later uint32) int32 { return hostSkip(unsafe.Pointer(&records), later) })
-	return e.failed(code, text)
+	code, text := e.host.call(func(later uint32) int32 { return hostSkip(unsafe.Pointer(&records), later) })
+	return e.host.failed(code, text)
 }

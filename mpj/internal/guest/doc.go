@@ -8,8 +8,8 @@
 //	                          +----- next(timeout) ------>
 //	                             <-- ticket, code ---------
 //
-// A module has one thread. If a goroutine is the only one, its calls block in the host; this is the
-// cheapest way, and suffices for C and most programs. Otherwise the host makes the call in the
+// A module has one thread. If a goroutine is the only one, its calls block in the host; such calls
+// are the cheapest, and suffice for C and most programs. Otherwise the host makes the call in the
 // background. If no goroutine can proceed, one of them waits in the host for the first call to
 // complete. Goroutines that sleep outside the engine are then served about once a millisecond. If
 // all goroutines wait for the host, timers are served about every 20 ms.

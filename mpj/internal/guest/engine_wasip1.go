@@ -13,15 +13,13 @@ import (
 
 // An Engine is the engine of this module's process, which runs in the host.
 type Engine struct {
-	parent context.Context // argument of Join
+	host   host
 	ctx    context.Context // ends with the engine
 	cancel context.CancelFunc
-	shared bool // parent can end, so calls must not block the module
-	calls  calls
-	status status // for calls of the only goroutine
+	status status // for calls of a module with one goroutine
 
 	mu       sync.Mutex
-	underWay map[*Request]struct{} // requests whose buffers the host uses, even if not waited for
+	underWay map[*Request]struct{} // requests whose buffers the host uses; the program may have dropped them
 
 	running    sync.WaitGroup // goroutines started by Go
 	replicated bool
@@ -44,10 +42,13 @@ type info struct {
 
 // Join joins the job that this module was started for.
 func Join(ctx context.Context) (*Engine, Info, error) {
-	e := &Engine{parent: ctx, shared: ctx.Done() != nil, calls: calls{waiting: make(map[uint32]*waiting)}, underWay: make(map[*Request]struct{})}
+	e := &Engine{
+		host:     host{parent: ctx, shared: ctx.Done() != nil, waiting: make(map[uint32]*waiting)},
+		underWay: make(map[*Request]struct{}),
+	}
 	var i info
-	code, text := e.call(func(later uint32) int32 { return hostJoin(unsafe.Pointer(&i), later) })
-	if err := e.failed(code, text); err != nil {
+	code, text := e.host.call(func(later uint32) int32 { return hostJoin(unsafe.Pointer(&i), later) })
+	if err := e.host.failed(code, text); err != nil {
 		return nil, Info{}, err
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
@@ -87,8 +88,8 @@ func (e *Engine) Go(f func()) { e.running.Go(f) }
 
 // Finalize reports that this process is done.
 func (e *Engine) Finalize() error {
-	code, text := e.call(hostFinalize)
-	return e.failed(code, text)
+	code, text := e.host.call(hostFinalize)
+	return e.host.failed(code, text)
 }
 
 // Abort ends the whole job. It does not return.
@@ -100,8 +101,8 @@ func (e *Engine) Abort(code int, reason string) {
 // Flush waits until every message of this process has reached its destination, as far as the engine
 // requires.
 func (e *Engine) Flush() error {
-	code, text := e.call(hostFlush)
-	return e.failed(code, text)
+	code, text := e.host.call(hostFlush)
+	return e.host.failed(code, text)
 }
 
 // Forget drops the engine's state of a context.
@@ -128,7 +129,7 @@ func (e *Engine) Unmatched() []engineapi.Unmatched {
 // Wtime returns the seconds since an arbitrary moment in the past, the same at all replicas.
 func (e *Engine) Wtime() float64 {
 	var bits uint64
-	if code, _ := e.call(func(later uint32) int32 { return hostWtime(unsafe.Pointer(&bits), later) }); code == codeOK {
+	if code, _ := e.host.call(func(later uint32) int32 { return hostWtime(unsafe.Pointer(&bits), later) }); code == codeOK {
 		e.time = math.Float64frombits(bits)
 	}
 	return e.time
@@ -137,7 +138,7 @@ func (e *Engine) Wtime() float64 {
 // RandomSeed returns a random number, the same at all replicas. It returns 0 after the engine has
 // stopped.
 func (e *Engine) RandomSeed() (seed uint64) {
-	e.call(func(later uint32) int32 { return hostRandomSeed(unsafe.Pointer(&seed), later) })
+	e.host.call(func(later uint32) int32 { return hostRandomSeed(unsafe.Pointer(&seed), later) })
 	return seed
 }
 
@@ -148,8 +149,8 @@ func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
 	if !e.replicated {
 		return mine, nil
 	}
-	code, text := e.call(func(later uint32) int32 {
+	code, text := e.host.call(func(later uint32) int32 {
 		return hostChoose(context, int64(mine), unsafe.Pointer(&out), later)
 	})
-	return out, e.failed(code, text)
+	return out, e.host.failed(code, text)
 }

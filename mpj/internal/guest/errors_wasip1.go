@@ -30,8 +30,8 @@ func textOf(code int32) string {
 	return string(b[:hostErrorText(address(b), maxText)])
 }
 
-// failed returns the error for a code, or nil.
-func (e *Engine) failed(code int32, text string) error {
+// failed returns the error for a code, or nil for codeOK.
+func (h *host) failed(code int32, text string) error {
 	switch code {
 	case codeOK:
 		return nil
@@ -42,19 +42,19 @@ func (e *Engine) failed(code int32, text string) error {
 	case codeNotice:
 		return engineapi.ErrNotice
 	}
-	if err := context.Cause(e.parent); err != nil {
+	if err := context.Cause(h.parent); err != nil {
 		return err
 	}
 	return errors.New(text)
 }
 
 // received returns the result of a receive into a buffer.
-func (e *Engine) received(s *status, capacity int, code int32, text string) (engineapi.Status, error) {
+func (h *host) received(s *status, capacity int, code int32, text string) (engineapi.Status, error) {
 	if code == codeTruncated {
 		return s.status(), &engineapi.TruncateError{Status: s.status(), Capacity: capacity}
 	}
 	if code != codeOK {
-		return engineapi.Status{}, e.failed(code, text)
+		return engineapi.Status{}, h.failed(code, text)
 	}
 	return s.status(), nil
 }

@@ -19,7 +19,7 @@ type Request struct {
 // begun returns the request that the host has started, or its error.
 func (e *Engine) begun(r *Request, code int32) (*Request, error) {
 	if code != codeOK {
-		return nil, e.failed(code, textOf(code))
+		return nil, e.host.failed(code, textOf(code))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -66,23 +66,23 @@ func (e *Engine) Finish(r *Request, s engineapi.Status, err error) {
 // Cancel cancels a receive that has not matched.
 func (e *Engine) Cancel(r *Request) error {
 	code := hostCancel(r.handle)
-	return e.failed(code, textOf(code))
+	return e.host.failed(code, textOf(code))
 }
 
-// Wait waits until r is complete and returns its result. It may be called repeatedly.
+// Wait waits until r is complete and returns its result. Wait may be called repeatedly.
 func (e *Engine) Wait(r *Request) (engineapi.Status, error) {
 	if r.handle == 0 {
 		return r.status, r.err
 	}
 	var s status
-	code, text := e.call(func(later uint32) int32 { return hostWait(r.handle, unsafe.Pointer(&s), later) })
+	code, text := e.host.call(func(later uint32) int32 { return hostWait(r.handle, unsafe.Pointer(&s), later) })
 	if code == codeClosed || code == codeOther && e.ctx.Err() != nil {
-		return engineapi.Status{}, e.failed(code, text) // every later call also fails
+		return engineapi.Status{}, e.host.failed(code, text) // every later call also fails
 	}
 	if r.handle != 0 {
 		r.handle = 0
 		if !r.operation {
-			r.status, r.err = e.received(&s, len(r.buf), code, text)
+			r.status, r.err = e.host.received(&s, len(r.buf), code, text)
 		}
 		e.ended(r)
 	}
@@ -107,8 +107,8 @@ func (e *Engine) Testany(rs []*Request) (int, error) { return e.one(hostTestany,
 func (e *Engine) one(f func(requests unsafe.Pointer, n uint32, index unsafe.Pointer, later uint32) int32, rs []*Request) (int, error) {
 	list, n := handles(rs)
 	index := int32(-1)
-	code, text := e.call(func(later uint32) int32 { return f(list, n, unsafe.Pointer(&index), later) })
-	return int(index), e.failed(code, text)
+	code, text := e.host.call(func(later uint32) int32 { return f(list, n, unsafe.Pointer(&index), later) })
+	return int(index), e.host.failed(code, text)
 }
 
 // Waitsome waits until at least one of the requests is complete and returns the indices of the
@@ -121,31 +121,31 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) { return e.some(hostTest
 func (e *Engine) some(f func(requests unsafe.Pointer, n uint32, indices, count unsafe.Pointer, later uint32) int32, rs []*Request) ([]int, error) {
 	list, n := handles(rs)
 	indices, count := make([]uint32, n), uint32(0)
-	code, text := e.call(func(later uint32) int32 {
+	code, text := e.host.call(func(later uint32) int32 {
 		return f(list, n, unsafe.Pointer(unsafe.SliceData(indices)), unsafe.Pointer(&count), later)
 	})
 	out := make([]int, 0, count)
 	for _, i := range indices[:count] {
 		out = append(out, int(i))
 	}
-	return out, e.failed(code, text)
+	return out, e.host.failed(code, text)
 }
 
-// Testall reports whether all requests are complete. If so, some may still be incomplete at this
-// replica; Wait for them.
+// Testall reports whether all requests are complete. If so, a request may still be incomplete at
+// this replica until Wait returns for it.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
 	list, n := handles(rs)
 	var done uint32
-	code, text := e.call(func(later uint32) int32 { return hostTestall(list, n, unsafe.Pointer(&done), later) })
-	return done != 0, e.failed(code, text)
+	code, text := e.host.call(func(later uint32) int32 { return hostTestall(list, n, unsafe.Pointer(&done), later) })
+	return done != 0, e.host.failed(code, text)
 }
 
 // WaitContext waits until r is complete or ctx has ended, and reports whether r is complete. Wait
-// then returns the result; at a replica it may still have to wait.
+// then returns the result; at a replica, Wait may still block.
 func (e *Engine) WaitContext(ctx context.Context, r *Request) (bool, error) {
 	var done uint32
-	code, text := e.callUntil(ctx, func(later uint32) int32 {
+	code, text := e.host.callUntil(ctx, func(later uint32) int32 {
 		return hostWaitUntil(r.handle, unsafe.Pointer(&done), later)
 	})
-	return done != 0, e.failed(code, text)
+	return done != 0, e.host.failed(code, text)
 }

@@ -29,7 +29,7 @@ func (l *Link) Skip(records [2]uint64) error {
 }
 
 // flush asks the peer and returns its answer. It waits for at most timeout, or without limit if
-// timeout is 0. Only one goroutine at a time may call it.
+// timeout is 0. Only one goroutine at a time may call flush.
 func (l *Link) flush(records *[2]uint64, timeout time.Duration) (proclink.Message, error) {
 	answer := make(chan proclink.Message, 1)
 	l.mu.Lock()

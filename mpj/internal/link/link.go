@@ -30,7 +30,7 @@ type Link struct {
 	self view.Process
 	view view.View // from the setup
 
-	heal    bool // others may join this process's rank later
+	heal    bool // new replicas may join this process's rank later
 	joining bool // this process joins its rank, which is already running
 
 	board   *channel.Board // nil if there is no shared memory
@@ -38,7 +38,7 @@ type Link struct {
 	crowded bool
 
 	identity *channel.Identity
-	// Received with Start; read after it.
+	// Received with Start, and read only afterwards.
 	places        [][2]int
 	toleratedHang time.Duration
 
@@ -51,7 +51,7 @@ type Link struct {
 
 	mu    sync.Mutex
 	opens map[view.Process]chan opened
-	// Number of the last flush, and the channel for its answer.
+	// Number of the latest flush, and the channel for its answer.
 	flushes uint64
 	flushed chan proclink.Message
 }
@@ -129,8 +129,8 @@ func (l *Link) Heal() bool { return l.heal }
 // Joining reports whether this process joins a rank that is already running.
 func (l *Link) Joining() bool { return l.joining }
 
-// Bell returns the bell on which this process waits for events in shared memory, or nil if it has
-// none.
+// Bell returns the bell on which this process waits for events in shared memory, or nil if there is
+// no shared memory.
 func (l *Link) Bell() *channel.Bell { return l.bell }
 
 // Crowded reports whether the job has more processes on this machine than there are processors.
@@ -244,10 +244,10 @@ func (l *Link) Start(ctx context.Context) error {
 }
 
 // Places returns the location of each rank: the number of its machine, and of its cluster of nearby
-// machines. It returns nil if unknown. It is valid after Start has returned.
+// machines. The result is nil if the locations are unknown. Call Places only after Start has returned.
 func (l *Link) Places() [][2]int { return l.places }
 
-// ToleratedHang returns how long the job tolerates a silent peer. It is valid after Start has
+// ToleratedHang returns how long the job tolerates a silent peer. Call it only after Start has
 // returned.
 func (l *Link) ToleratedHang() time.Duration { return l.toleratedHang }
 
@@ -265,8 +265,8 @@ func (l *Link) Open(ctx context.Context, to view.Process) (channel.Sender, error
 	return s, nil
 }
 
-// open asks for a channel, of the kind want unless that is empty, and returns it with its actual
-// kind.
+// open asks for a channel, of the kind want unless want is empty, and returns the channel with its
+// actual kind.
 func (l *Link) open(ctx context.Context, to view.Process, want proclink.Kind) (channel.Sender, proclink.Kind, error) {
 	answer := make(chan opened, 1)
 	l.mu.Lock()
@@ -381,7 +381,7 @@ func (l *Link) UpToDate(a protection.UpToDate) {
 }
 
 // Close closes the control socket, and returns when the goroutine that Serve started has ended. It
-// counts as a goodbye: lost is not called.
+// does not call lost.
 func (l *Link) Close() {
 	l.leave.Do(func() { close(l.over) })
 	l.conn.Close()

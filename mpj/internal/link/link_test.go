@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An audience is the engine of the tests.
+// An audience is a fake engine that passes on the calls of the link.
 type audience struct {
 	views   chan view.View
 	accepts chan view.Process
@@ -34,7 +34,7 @@ func (a audience) Accept(from view.Process, r channel.Receiver) {
 }
 
 // dial returns both ends of a control socket after the greeting, in a job of 2 ranks, and the
-// channel on which the link reports its loss.
+// channel on which the link reports the loss of the control socket.
 func dial(t *testing.T) (peer *proclink.Conn, l *Link, e audience, lost chan error) {
 	t.Helper()
 	peer, file, err := proclink.Pair()
@@ -60,7 +60,7 @@ func dial(t *testing.T) (peer *proclink.Conn, l *Link, e audience, lost chan err
 func TestInvalidGreetingIsAnError(t *testing.T) {
 	v, self, outside := view.New(2, 1), view.Process{Rank: 1}, view.Process{Rank: 2}
 	cases := map[string]proclink.Message{
-		"another message": {Type: proclink.Start, View: &v},
+		"start message":   {Type: proclink.Start, View: &v},
 		"no view":         {Type: proclink.Setup, Process: &self},
 		"no process":      {Type: proclink.Setup, View: &v},
 		"outside the job": {Type: proclink.Setup, Process: &outside, View: &v},
@@ -147,11 +147,11 @@ func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 	v := view.New(1, 1)
 	cases := map[string]func(*proclink.Conn){
 		"closed":                    func(c *proclink.Conn) { c.Close() },
-		"nonsense":                  func(c *proclink.Conn) { c.Send(proclink.Message{Type: "nonsense"}, nil) },
-		"not for us":                func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Hello}, nil) },
-		"no view":                   func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Update}, nil) },
+		"unknown type":              func(c *proclink.Conn) { c.Send(proclink.Message{Type: "nonsense"}, nil) },
+		"message for a peer":        func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Hello}, nil) },
+		"update without a view":     func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Update}, nil) },
 		"refused without a process": func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Refused}, nil) },
-		"setup again":               func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Setup, View: &v}, nil) },
+		"second setup":              func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Setup, View: &v}, nil) },
 	}
 	for name, end := range cases {
 		t.Run(name, func(t *testing.T) {

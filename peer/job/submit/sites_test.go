@@ -46,7 +46,7 @@ func TestPeersOfASiteShareMutually(t *testing.T) {
 			all[i] = sharers(i, sites, make([]bool, n))
 		}
 		for i, js := range all {
-			if len(js) > filetransfer.MaxFellows {
+			if len(js) > filetransfer.MaxMembers {
 				t.Fatalf("%d of %d shares with %d peers", i, n, len(js))
 			}
 			for j := range sites {

@@ -15,12 +15,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 )
 
-// maxChecked bounds the size, in bytes, of the modules that are checked. A check takes some 25 times as much
-// memory, and more for a module of one long function.
+// maxChecked bounds the size, in bytes, of the modules that are checked. A check takes memory of about 25
+// times the module's size, and more for a module of one long function.
 const maxChecked = 12 << 20
 
-// Check reports why no peer can run a module: it is damaged, or it imports something that a Host does not
-// offer. A large module passes: the peer that compiles it detects the fault.
+// Check reports why no peer can run a module: the module is damaged, or it imports a function or memory that
+// a Host does not offer. A module larger than maxChecked passes, and the peer that compiles it detects the
+// fault.
 func Check(ctx context.Context, binary []byte) error {
 	if len(binary) > maxChecked {
 		return nil

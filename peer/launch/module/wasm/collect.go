@@ -9,8 +9,8 @@ import (
 )
 
 // A collector collects the runner's garbage, but only while the module is in a host call. A module's
-// machine code cannot be interrupted. A collection during its execution would stop everything else in the
-// runner until the module's next call, and the peer would consider a long computation hung.
+// machine code cannot be interrupted. A collection during its execution would stop all other goroutines of
+// the runner until the module's next call, and the peer would consider a long computation hung.
 type collector struct {
 	computing sync.Mutex // held while the module's code runs
 	percent   int        // original GC percentage, restored at the end

@@ -6,9 +6,9 @@
 //	                                                        | host functions
 //	                                                      hostcall -> engine, control socket
 //
-// The runner is the peer's own executable under another name, which Main recognizes. It is sandboxed and
-// killed like a native program. The engine's own way to interrupt a module would slow modules down many
-// times.
+// The runner is the peer's own executable under another name, which Main recognizes. The runner is sandboxed
+// and killed like a native program. If the engine itself interrupted modules, they would run many times
+// slower.
 //
 // # Engines
 //
@@ -28,27 +28,27 @@
 //   - Arguments and environment as for a native program, except that HOME and TMPDIR are /.
 //   - Standard input is empty; output is handled as for a native program.
 //   - Memory: the part of Config.Memory that the runner does not need; memory.grow fails beyond that.
-//   - Clock: it starts at the job's creation. It advances by a microsecond with each reading and by the
-//     time that the module sleeps, and jumps ahead to each time that Wtime returns. It is therefore the
-//     same at all replicas, which read it alike. While a module with several goroutines waits for its
-//     calls, the clock advances by the time that it waits, so timeouts may fire at different moments at
+//   - Clock: the clock starts at the job's creation. It advances by a microsecond with each reading and by
+//     the time that the module sleeps, and jumps ahead to each time that Wtime returns. Replicas read the
+//     clock equally often, so it is the same at all of them. While a module with several goroutines waits
+//     for its calls, the clock advances by the waiting time, so timeouts may fire at different moments at
 //     each replica. A process that resumes from a checkpoint continues with the clock of the process that
-//     made it.
-//   - Random numbers: they follow from the job's ID and the rank. They are the same at all replicas, and
-//     known to all participants of the job.
+//     made the checkpoint.
+//   - Random numbers: the numbers follow from the job's ID and the rank. They are the same at all replicas,
+//     and known to all participants of the job.
 //   - No sockets, no other processes, no threads.
 //
 // # Garbage
 //
 // Wazero's machine code cannot be interrupted, so the runner collects its garbage only while the module is
-// in a host call (collector). Otherwise a module that computes for long would block everything else in its
-// process, and the peer would consider it hung.
+// in a host call (collector). Otherwise a module that computes for a long time would block all other
+// goroutines of its process, and the peer would consider the process hung.
 //
 // # Compiled once
 //
-// A peer compiles a module once, in a separate runner (Compile): a malicious module may keep a compiler
-// busy, which the peer then kills like a process. A Store keeps the result together with the module in the
+// A peer compiles a module once, in a separate runner (Compile). If a malicious module keeps the compiler
+// busy, the peer kills this runner like a process. A Store keeps the result together with the module in the
 // peer's home, one file per digest. A job has a link to that file, which remains valid if the store evicts
 // the file. Runners receive the file as their standard input and read it before the module starts. They
-// need no access to the peer's home, and no module can change the code that another runs.
+// need no access to the peer's home, and no module can change the code that another module runs.
 package wasm

@@ -15,7 +15,7 @@ type Engine interface {
 	// Name identifies the engine, its version and the processor for which it compiles. Engines with
 	// different names cannot use each other's compiled code. The name is part of a file name.
 	Name() string
-	// Load returns a module, using the compiled code in the folder. If that is missing or unusable, Load
+	// Load returns a module, using the compiled code in the folder. If the code is missing or unusable, Load
 	// compiles the module and stores the code there. The module's memory is limited to the given number of
 	// pages.
 	Load(ctx context.Context, binary []byte, folder string, pages uint32) (Module, error)
@@ -24,7 +24,7 @@ type Engine interface {
 // A Module is a compiled module.
 type Module interface {
 	// Run runs the module to its end. The error is a *sys.ExitError of wazero if the module has ended
-	// itself, or a hostcall.Fault, or describes what the module did wrong.
+	// itself, a hostcall.Fault after an invalid call, and otherwise describes the fault of the module.
 	Run(ctx context.Context, h *Host) error
 }
 

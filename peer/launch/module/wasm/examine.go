@@ -13,8 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// strays is a module that tests an engine. It makes a call that does not wait, for the time, and one that
-// may wait, for nothing. It traps if there is no time, and finally reads beyond its memory.
+// examineModule is a module that tests an engine. It reads the clock, which is a call that does not wait, and
+// makes an empty call that may wait. It traps if it gets no time, and finally reads beyond its memory.
 const examineModule = "\x00asm\x01\x00\x00\x00" +
 	"\x01\x13\x03\x60\x00\x00\x60\x03\x7f\x7e\x7f\x01\x7f\x60\x04\x7f\x7f\x7f\x7f\x01\x7f" +
 	"\x02\x4e\x02\x16wasi_snapshot_preview1\x0eclock_time_get\x00\x01\x16wasi_snapshot_preview1\x0bpoll_oneoff\x00\x02" +
@@ -24,12 +24,12 @@ const examineModule = "\x00asm\x01\x00\x00\x00" +
 	"\x41\x00\x41\x00\x41\x00\x41\x00\x10\x01\x1a" + // poll_oneoff(0, 0, 0, 0)
 	"\x41\x70\x28\x02\x00\x1a\x0b" // read at -16
 
-// examine tests the engine in the sandbox of this process, and prints its name and the version that it was
-// built from.
+// examine tests the engine in the sandbox of this process, and prints the engine's name and the version from
+// which it was built.
 func examine(ctx context.Context, e Engine) int {
 	defer os.RemoveAll(compiled)
 	var module Module
-	for range 2 { // the second time with the code that the first has left
+	for range 2 { // the second time with the compiled code of the first
 		var err error
 		if module, err = e.Load(ctx, []byte(examineModule), compiled, 1); err != nil {
 			return tell(exitNotRunnable, err)
@@ -53,7 +53,7 @@ func examine(ctx context.Context, e Engine) int {
 // cover: Config, the format of standard input, exit statuses. It changes with that interface.
 const runner = 1
 
-// source identifies the version that an engine was built from.
+// source identifies the version from which an engine was built.
 var source = fmt.Sprintf("protocol %d runner %d", version.Protocol, runner)
 
 // engineName matches valid engine names, which are parts of file names.

@@ -51,11 +51,11 @@ func TestExaminedModuleMakesCalls(t *testing.T) {
 	defer h.close()
 	module.Run(t.Context(), h)
 	if h.clock.since == 0 {
-		t.Error("the test module did not ask for the time")
+		t.Error("the test module did not read the clock")
 	}
 }
 
-// stdout returns what during writes to standard output, which must be little.
+// stdout returns the bytes that during writes to standard output, which must fit into a pipe.
 func stdout(t *testing.T, during func()) string {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -81,6 +81,6 @@ func TestConfigWithUnknownFieldsIsRefused(t *testing.T) {
 		t.Error("the unknown field was accepted")
 	}
 	if c, rest, err := parse(Config{Compile: true}.Arguments([]string{"a"})); err != nil || !c.Compile || len(rest) != 1 {
-		t.Errorf("its own is %+v, %q (%v)", c, rest, err)
+		t.Errorf("a valid config is parsed as %+v, %q (%v)", c, rest, err)
 	}
 }

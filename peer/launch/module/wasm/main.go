@@ -15,7 +15,7 @@ import (
 
 // Exit statuses of the runner other than those of modules.
 const (
-	exitTrap        = 134 // the module did something forbidden; as for a native program that aborts
+	exitTrap        = 134 // the module made a forbidden operation; as for a native program that aborts
 	exitNotRunnable = 126 // the module cannot be run
 	exitNoOrder     = 64
 	exitLost        = 70 // the peer has ended
@@ -66,7 +66,7 @@ func run(ctx context.Context, e Engine, c Config, args []string) int {
 	if c.Compile {
 		return 0
 	}
-	if err := os.RemoveAll(compiled); err != nil { // it is in memory now
+	if err := os.RemoveAll(compiled); err != nil { // the code is in memory now
 		return tell(exitNotRunnable, err)
 	}
 	h := newHost(c, args)

@@ -24,9 +24,9 @@ const runnerMemory = 48 << 20
 // both exist twice. The code has three to four times the module's size.
 const codeFactor = 10
 
-// divide returns the memory that a module of a given size in bytes may use of its slot's memory; 0 means no
-// limit. The module gets what the runner does not need, and at least half. The result is the same in all
-// engines and on all processors.
+// divide divides the memory of a slot between a module of the given size and its runner, all in bytes. If
+// memory is 0, there is no limit. The module gets the memory that the runner does not need, and at least
+// half. The result is the same in all engines and on all processors.
 func divide(memory, module uint64) (pages uint32, runner int64) {
 	if memory == 0 {
 		return maxPages, math.MaxInt64
@@ -36,8 +36,8 @@ func divide(memory, module uint64) (pages uint32, runner int64) {
 }
 
 // A linear is the memory of a module. It reserves addresses for the maximum size, of which the module has
-// the first part, and never moves. It is not allocated by Go. Go would count the maximum as used from the
-// beginning, and would collect no garbage before the heap had grown by as much again.
+// the first part, and never moves. A linear is not allocated by Go, which would count the maximum as used
+// from the beginning, and would collect no garbage before the heap had grown by the same size again.
 type linear struct {
 	all  []byte
 	used uint64

@@ -44,7 +44,7 @@ func TestLinearMemoryDoesNotMove(t *testing.T) {
 		b[len(b)-1] = 1
 	}
 	if m.Reallocate(11*pageSize) != nil {
-		t.Error("more than there may be")
+		t.Error("the memory exceeds its maximum size")
 	}
 }
 

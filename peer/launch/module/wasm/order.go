@@ -13,10 +13,10 @@ const Name = "p2pmpi-wasm"
 // A Config describes how a module runs.
 type Config struct {
 	Compile bool      // only compile the module on standard input
-	Examine bool      // only report which engine this is, if it works
+	Examine bool      // only test the engine, and report its name
 	Created time.Time // creation time of the job, at which the clock starts
-	Seed    string    // of the random numbers; the same for all replicas of a rank
-	Memory  uint64    // bytes for the module and its runner; 0: no limit
+	Seed    string    // seed of the random numbers; the same for all replicas of a rank
+	Memory  uint64    // bytes for the module and its runner; 0 means no limit
 }
 
 // Arguments returns the arguments of the runner for a module with the given arguments.

@@ -39,8 +39,9 @@ func (s *Store) Has(digest string) bool {
 	return os.Chtimes(s.Path(digest), time.Time{}, time.Now()) == nil
 }
 
-// Take replaces the file module by a link to the stored file, or by a copy if it is on another file system.
-// It remains valid if the store evicts its file. Take reports whether the module was in the store.
+// Take replaces the file module by a link to the stored file, or by a copy if the store is on another file
+// system. The link remains valid if the store evicts its file. Take reports whether the module was in the
+// store.
 func (s *Store) Take(digest, module string) (bool, error) {
 	if !s.Has(digest) {
 		return false, nil
@@ -51,7 +52,7 @@ func (s *Store) Take(digest, module string) (bool, error) {
 		err = duplicate(s.Path(digest), taken)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // it was evicted just now
+		return false, nil // the file was just evicted
 	}
 	if err == nil {
 		err = os.Rename(taken, module)
@@ -62,8 +63,8 @@ func (s *Store) Take(digest, module string) (bool, error) {
 	return true, nil
 }
 
-// Lock waits until no other process or goroutine that holds the lock compiles the same module in this
-// folder, and takes the lock.
+// Lock waits until no other process or goroutine holds the lock of the module in this folder, and takes it.
+// Only the holder may compile the module.
 func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
 	if err = os.MkdirAll(s.dir, 0o700); err == nil {
 		lock := flock.New(filepath.Join(s.dir, tempPrefix+digest))
@@ -100,7 +101,7 @@ func duplicate(from, to string) error {
 type header []content
 
 type content struct {
-	Path string // relative to the folder of compiled code; empty: the module
+	Path string // path relative to the folder of compiled code, or empty for the module
 	Size int64
 }
 
@@ -224,8 +225,8 @@ func layOut(from io.Reader, c content) error {
 }
 
 // prune removes the least recently used modules, except the one with the given digest. Files that are being
-// written count towards the limit and stay, unless they are older than an hour: those were left by a peer
-// that was killed.
+// written count towards the limit and stay, unless they are older than an hour. Such old files were left by
+// a peer that was killed.
 func (s *Store) prune(digest string) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -236,7 +237,7 @@ func (s *Store) prune(digest string) {
 	for _, e := range entries {
 		info, err := e.Info()
 		switch {
-		case err != nil: // it was removed meanwhile
+		case err != nil: // the file was removed meanwhile
 		case !strings.HasPrefix(info.Name(), tempPrefix):
 			files = append(files, info)
 		case time.Since(info.ModTime()) > time.Hour:

@@ -17,19 +17,19 @@ import (
 type Import struct {
 	Module, Name string
 	Params       string // parameter types: i for i32, I for i64
-	Returns      bool   // it returns an i32
-	Waits        bool   // a call may wait long, for a message or for time
+	Returns      bool   // the function returns an i32
+	Waits        bool   // a call may take long, because it waits for a message or sleeps
 	// Call performs a call. The stack has a word for each argument; the result replaces the first word. An
 	// error ends the module: Run returns it.
 	Call func(stack []uint64) error
 }
 
-// Imports returns all functions that modules may import, for an engine that provides them in its own way.
-// memory returns the module's current memory, which is empty at first. The memory must not move.
+// Imports returns all functions that modules may import, for an engine that provides them itself. memory
+// returns the module's current memory, which is empty at first. The memory must not move.
 //
 // The system functions (WASI) are wazero's own, called through a wazero module that uses the other module's
-// memory. A module therefore sees the same in all engines, so replicas in different engines agree. It also
-// means that access restrictions are implemented only once.
+// memory. A module therefore sees the same system in all engines, so replicas in different engines agree.
+// Access restrictions are also implemented only once.
 func (h *Host) Imports(ctx context.Context, memory func() []byte) ([]Import, error) {
 	h.memory = func(at, size uint32) ([]byte, bool) {
 		all := memory()
@@ -121,7 +121,7 @@ func (m mirror) Reallocate(size uint64) []byte { return m()[:size:size] }
 // Free implements experimental.LinearMemory. It does nothing, since the memory belongs to the other module.
 func (mirror) Free() {}
 
-// forwardingModule returns a module whose exported functions call those that it imports.
+// forwardingModule returns a module whose exported functions call the imported functions of the same names.
 func forwardingModule(functions []api.FunctionDefinition) []byte {
 	var types, imports, kinds, exports, bodies [][]byte
 	for i, f := range functions {

@@ -48,7 +48,7 @@ func TestRandomNumbersFollowFromTheSeed(t *testing.T) {
 	}
 	first, again := draw("a"), draw("a")
 	if first != again || first == draw("b") {
-		t.Error("want equal numbers for equal seeds, and others for another seed")
+		t.Error("want equal numbers for equal seeds, and different numbers for different seeds")
 	}
 }
 
@@ -118,8 +118,8 @@ func TestStoreRefusesAModuleThatFillsIt(t *testing.T) {
 	}
 }
 
-// TestModulesInUseAreNotEvicted checks that a taken module survives additions by others, and that a file
-// being written does too.
+// TestModulesInUseAreNotEvicted checks that a taken module, and a file that is being written, survive
+// additions by others.
 func TestModulesInUseAreNotEvicted(t *testing.T) {
 	dir := t.TempDir()
 	s, module := NewStore(filepath.Join(dir, "store"), "engine"), filepath.Join(dir, "m.wasm")
@@ -171,7 +171,7 @@ func TestStoreIsBounded(t *testing.T) {
 	s.prune("d4")
 	for i, want := range []bool{true, false, true, true, true} {
 		if digest := fmt.Sprint("d", i); s.Has(digest) != want {
-			t.Errorf("%s is there: %v, want %v", digest, !want, want)
+			t.Errorf("%s is stored: %v, want %v", digest, !want, want)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestModuleLockIsExclusive(t *testing.T) {
 	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := NewStore(s.dir, "engine").Lock(impatient, "d1"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a second one: %v", err)
+		t.Errorf("a second caller gets the lock: %v", err)
 	}
 	other, err := s.Lock(t.Context(), "d2")
 	if err != nil {
@@ -201,7 +201,7 @@ func TestModuleLockIsExclusive(t *testing.T) {
 	}
 	again()
 	if left, _ := os.ReadDir(s.dir); len(left) != 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("remaining files: %v", left)
 	}
 }
 
@@ -275,7 +275,7 @@ func TestInputFilesAreNotUsedAsCompiledCode(t *testing.T) {
 			input = fmt.Sprintf("%-*s\n%s", maxHeader-1, `[{"Size":8}]`, empty)
 		}
 		if status := runIn(t, folder, input, c); status != 0 {
-			t.Errorf("%s: exit status %d: it read the input file", mode, status)
+			t.Errorf("%s read the input file: exit status %d", mode, status)
 		}
 	}
 }

@@ -74,8 +74,8 @@ func newScratch(folder string) wazero.FSConfig {
 	return wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(scratch{sysfs.DirFS(folder)}, "/")
 }
 
-// A scratch is a folder without links that lead out of it: a module cannot create any, and staged files
-// contain none.
+// A scratch is a folder without links that lead out of it: a module cannot create links, and staged files
+// contain no links.
 type scratch struct{ wsys.FS }
 
 // Symlink implements sys.FS.

@@ -1,0 +1,29 @@
+package filetransfer
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestContentIsFreeOnceNoJobPinsIt(t *testing.T) {
+	p := pins{count: map[Digest]int{}, jobs: map[string]map[Digest]struct{}{}}
+	one, other := Digest{1}, Digest{2}
+	for _, tt := range []struct {
+		job   string
+		d     Digest
+		first bool
+	}{{"a", one, true}, {"a", one, false}, {"b", one, false}, {"b", other, true}} {
+		if got := p.add(tt.job, tt.d); got != tt.first {
+			t.Errorf("pin of %v by job %s: first %v, want %v", tt.d[0], tt.job, got, tt.first)
+		}
+	}
+	if got, want := p.remove("b"), []Digest{other}; !slices.Equal(got, want) {
+		t.Errorf("free after job b: %v, want %v", got, want)
+	}
+	if got, want := p.remove("a"), []Digest{one}; !slices.Equal(got, want) {
+		t.Errorf("free after job a: %v, want %v", got, want)
+	}
+	if got := p.remove("a"); got != nil || len(p.count)+len(p.jobs) > 0 {
+		t.Errorf("free after job a again: %v; left %v, %v", got, p.count, p.jobs)
+	}
+}
