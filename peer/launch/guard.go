@@ -47,6 +47,7 @@ type guard struct {
 	free    int64 // free bytes on the disk at the last check
 	room    int64 // bytes that may be written before the next measurement
 	written bool  // something was written since the last measurement
+	confirm bool  // the last measurement exceeded a disk limit, and the next one is to confirm that at once
 	most    int64 // largest disk usage of the job in any measurement, in bytes
 	program int64 // bytes of the program on disk
 	least   int64 // minimum bytes that a directory entry counts
@@ -117,7 +118,10 @@ func (g *guard) pause() time.Duration {
 	if g.watchesMemory() {
 		next = min(next, time.Until(g.memory))
 	}
-	if g.room <= 0 {
+	switch {
+	case g.confirm:
+		return 0
+	case g.room <= 0:
 		return min(next, time.Until(g.walked)+urgentShare*g.took)
 	}
 	return min(next, limits.Pause(g.room))
@@ -177,6 +181,8 @@ func (g *guard) walkDue() bool {
 	switch {
 	case !g.limitsDisk():
 		return false
+	case g.confirm:
+		return true
 	case g.room <= 0:
 		return since >= urgentShare*g.took
 	case g.written:
@@ -229,6 +235,7 @@ func (g *guard) measure(disk bool) {
 	left := g.enforce()
 	if disk {
 		g.walked, g.took, g.room = time.Now(), time.Since(begun), left
+		g.confirm = left < 0 && !g.confirm // a job that is being ended stays above its limit for a while
 	}
 	if disk || !g.limitsDisk() {
 		g.endUnmeasurable(failed)
