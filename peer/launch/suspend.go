@@ -56,10 +56,10 @@ func (g *guard) keepSuspended() {
 			return
 		}
 		g.endAwake(time.Since(begun))
+		g.check()
 		for _, m := range g.live() {
 			m.live.program.Suspend()
 		}
-		g.check()
 	}
 }
 
@@ -85,9 +85,9 @@ func (g *guard) resume() {
 	g.job.halting.Store(resumedLately)
 }
 
-// resumeLate resumes processes that have stopped only after the job was resumed: the supervisor may have sent
-// SIGSTOP later than this peer sent SIGCONT, or a process was creating a child. The kernel stops the child as
-// soon as it exists, because of the signal to its parent, and SIGCONT to the parent does not reach it.
+// resumeLate resumes processes that have stopped only after the job was resumed, such as the child that a
+// process was creating. The kernel stops the child as soon as it exists, because of the signal to its parent,
+// and SIGCONT to the parent does not reach it.
 func (g *guard) resumeLate() {
 	for _, m := range g.live() {
 		if s := m.suspension; time.Now().Before(s.late) {

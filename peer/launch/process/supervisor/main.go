@@ -59,12 +59,13 @@ type started struct {
 	Found sandbox.Report // result of a probe
 }
 
-// A status is one of the supervisor's later reports: that it is alive, or how the program ended. The last one
-// reports that no descendant is left.
+// A status is one of the supervisor's later reports: that it is alive, that it has sent SIGSTOP to all
+// processes, or how the program ended. The last one reports that no descendant is left.
 type status struct {
-	Stopped bool  `json:",omitempty"` // a signal has stopped the program
-	Exit    *Exit `json:",omitempty"`
-	Gone    bool  `json:",omitempty"`
+	Stopped   bool  `json:",omitempty"` // a signal has stopped the program
+	Suspended bool  `json:",omitempty"`
+	Exit      *Exit `json:",omitempty"`
+	Gone      bool  `json:",omitempty"`
 }
 
 // Main runs this process as a supervisor if it was started as one; the caller must then exit with the
@@ -157,6 +158,7 @@ func watch(pid int, asked <-chan request, timeout time.Duration, report func(sta
 		case q, held := <-asked:
 			if held && q == suspend {
 				signalAll(pid, syscall.SIGSTOP)
+				report(status{Suspended: true})
 				continue
 			}
 			if held {

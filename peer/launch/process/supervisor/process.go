@@ -54,12 +54,13 @@ type Process struct {
 	report   *os.File
 	killOnce sync.Once
 
-	scratch string
-	group   int // the program's process group; 0 if it is in a PID namespace
-	exit    Exit
-	done    chan struct{} // closed when exit is known
-	gone    bool          // the supervisor has reported that no descendant is left
-	over    chan struct{} // closed after the supervisor's last report
+	scratch   string
+	group     int // the program's process group; 0 if it is in a PID namespace
+	exit      Exit
+	done      chan struct{} // closed when exit is known
+	suspended chan struct{} // receives each answer to Suspend
+	gone      bool          // the supervisor has reported that no descendant is left
+	over      chan struct{} // closed after the supervisor's last report
 }
 
 // Start starts a program and returns when it runs, or when it has certainly failed to. An error is meant
@@ -107,7 +108,7 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 		reportRead.Close()
 		return nil, err
 	}
-	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, done: make(chan struct{}), over: make(chan struct{})}, nil
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, suspended: make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
 // A supervisorSpec describes a supervisor to be started.
@@ -180,6 +181,8 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 		case w.Gone:
 			p.gone = true
 			return
+		case w.Suspended:
+			p.suspended <- struct{}{} // Suspend waits for each
 		default:
 			answered(w.Stopped)
 		}
