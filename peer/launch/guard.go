@@ -7,11 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/walk"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
+	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
 
 // Intervals of the guard's measurements. They bound the cost to the owner: the longer a measurement takes,
@@ -25,13 +28,17 @@ const (
 	urgentShare = 4  // pause before an urgent one, when a process may have exceeded a limit
 )
 
+// maxUnmeasured is the number of measurements in a row after which a process is ended that none could
+// measure. An honest process can move its folders during a measurement, but hardly during each.
+const maxUnmeasured = 4
+
 // A guard ends processes of a job that exceed their grant.
 //
 // A process can only exceed its disk limit after as many bytes were written on the disk, by any program, as
-// that process had left. Until then the guard measures no files. Then it stops all processes of the job
-// until the measurement is complete (halt.go), so that no process can hide a file or write meanwhile. The
-// guard ends no process for a measurement made while the processes ran: a file that is moved then may be
-// counted twice, or not at all.
+// that process had left. Until then the guard measures its files seldom. The processes run during the
+// measurement, so a file that is moved meanwhile may be counted twice, or not at all. The guard therefore
+// ends a process for its disk usage only if two measurements in a row exceed the limit. A program that moves
+// its files at the right moments can hide them; keepFloor bounds what it can take from the owner.
 type guard struct {
 	job    *job
 	meters []*meter
@@ -40,14 +47,14 @@ type guard struct {
 	free    int64 // free bytes on the disk at the last check
 	room    int64 // bytes that may be written before the next measurement
 	written bool  // something was written since the last measurement
+	confirm bool  // the last measurement exceeded a disk limit, and the next one is to confirm that at once
+	most    int64 // largest disk usage of the job in any measurement, in bytes
 	program int64 // bytes of the program on disk
 	least   int64 // minimum bytes that a directory entry counts
-	aborted bool  // the last measurement stopped early, since too much was written meanwhile
 
-	count, memory, walk time.Time // times of the next measurements
-	urgent              time.Time // earliest next measurement of the disk, if a process may exceed its limit
-	resumedAt           time.Time // time at which the processes were last resumed
-	late                time.Time // time to look for processes that were being created during the last halt; zero: none
+	count, memory time.Time     // times of the next measurements
+	walked        time.Time     // end of the last measurement of the disk
+	took          time.Duration // duration of that measurement
 }
 
 // A meter measures what one process, with its descendants, uses.
@@ -57,12 +64,13 @@ type meter struct {
 	live    *instance
 	began   time.Time
 	usage   limits.Usage
-	named   int64           // bytes on disk of files that have names
-	unseen  int64           // bytes of usage.Memory that a quick measurement overlooks
-	before  int64           // bytes of usage.Disk at the last measurement in this halt during which it may have run
-	over    bool            // it exceeds a limit and is being killed
-	stop    *proc.StopCheck // determines whether it has stopped, during a halt
-	resumed bool            // one of its processes was certainly resumed in the last round
+	named   int64 // bytes on disk of files that have names
+	unseen  int64 // bytes of usage.Memory that a quick measurement overlooks
+	sure    int64 // bytes of usage.Disk that the last two measurements have both found
+	failed  int   // number of measurements of the disk in a row that have failed
+	over    bool  // it exceeds a limit and is being killed
+
+	suspension suspension // while the job is suspended
 }
 
 // run ends processes that exceed their grants, until the job ends.
@@ -106,37 +114,57 @@ func newMeter(p *process, i *instance) *meter {
 
 // pause returns the time until the next measurement is due.
 func (g *guard) pause() time.Duration {
-	switch {
-	case g.room <= 0:
-		return 0
-	case !g.late.IsZero():
-		return min(g.due(g.room), time.Until(g.late))
-	default:
-		return g.due(g.room)
-	}
-}
-
-// due returns the time until the next measurement is due if room bytes may be written meanwhile.
-func (g *guard) due(room int64) time.Duration {
-	next := min(time.Until(g.count), limits.Pause(room))
+	next := min(time.Until(g.count), limits.Pause(g.aboveFloor()))
 	if g.watchesMemory() {
 		next = min(next, time.Until(g.memory))
 	}
-	return next
+	switch {
+	case g.confirm:
+		return 0
+	case g.room <= 0:
+		return min(next, time.Until(g.walked)+urgentShare*g.took)
+	}
+	return min(next, limits.Pause(g.room))
 }
 
 // check makes the measurements that are due.
 func (g *guard) check() {
 	g.resumeLate()
-	if g.spend(); g.room > 0 {
-		g.measureDue(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
-		return
+	g.keepFloor()
+	g.spend()
+	if disk := g.walkDue(); disk && g.room <= 0 {
+		g.measure(disk)
+	} else {
+		g.measureDue(disk)
 	}
-	g.halt()
-	if left, ok := g.measureStopped(); ok {
-		g.room = left
+}
+
+// LeastFree is the free space of the owner's disk, in bytes, that no job of another user may take. It is less
+// than a new job requires, so that its files do not end the job at once.
+const LeastFree = policy.LeastDisk / 2
+
+// errDiskFull is the reason that people read when a job ends because the owner's disk is nearly full.
+var errDiskFull = errors.New("its owner's disk is nearly full")
+
+// keepFloor ends the job if the owner's disk is nearly full: first each job that was found to use more than
+// LeastFree, and at half of LeastFree all jobs. A program that hides its files is among the latter, and the
+// measurements do not tell which it is.
+func (g *guard) keepFloor() {
+	if g.aboveFloor() < 0 {
+		g.job.do(func() { g.job.cutShort(errDiskFull) })
 	}
-	g.resume()
+}
+
+// aboveFloor returns the bytes that may be written to the owner's disk before the job ends.
+func (g *guard) aboveFloor() int64 {
+	free := machine.DiskFree(string(g.job.folder))
+	switch {
+	case free < 0 || g.job.submitter == g.job.service.host.ID():
+		return math.MaxInt64
+	case g.most > LeastFree:
+		return free - LeastFree
+	}
+	return free - LeastFree/2
 }
 
 // spend subtracts the bytes that were written from the room that is left.
@@ -147,11 +175,27 @@ func (g *guard) spend() {
 	g.free = free
 }
 
+// walkDue reports whether the disk usage may be measured now.
+func (g *guard) walkDue() bool {
+	since := time.Since(g.walked)
+	switch {
+	case !g.limitsDisk():
+		return false
+	case g.confirm:
+		return true
+	case g.room <= 0:
+		return since >= urgentShare*g.took
+	case g.written:
+		return since >= idleShare*g.took
+	}
+	return since >= max(walkEvery, idleShare*g.took)
+}
+
 // measureDue makes the measurements that are due; with disk, it includes disk usage.
 func (g *guard) measureDue(disk bool) {
 	switch now := time.Now(); {
 	case !now.Before(g.count):
-		g.room = min(g.room, g.measure(disk))
+		g.measure(disk)
 	case g.watchesMemory() && !now.Before(g.memory):
 		g.watchMemory()
 	}
@@ -166,43 +210,44 @@ func (g *guard) watchesMemory() bool {
 	return grant.Slot.Memory+grant.Job.Memory > 0 && g.job.service.groups.Missing(cgroup.Memory) != nil
 }
 
-// measure measures all processes while they run, and ends those that exceed a limit other than disk. It
-// returns the bytes of disk that remain to the process with the least left, according to this measurement.
-func (g *guard) measure(disk bool) (left int64) {
-	failed := g.measureAll(disk)
-	if left = g.enforce(notKnown); len(failed) > 0 || g.aborted {
-		return 0 // it may just have changed its folders
-	}
-	return left
-}
-
-// measureAll measures all processes, as far as possible.
-func (g *guard) measureAll(disk bool) (failed map[*meter]error) {
+// measure measures all processes, and ends those that exceed a limit or cannot be measured; with disk, it
+// includes disk usage.
+func (g *guard) measure(disk bool) {
 	begun := time.Now()
-	failed = make(map[*meter]error)
+	failed := make(map[*meter]error)
 	if disk {
 		g.measureFolders(failed)
 	}
 	counted := time.Now()
 	all := g.processes()
 	for m, pids := range all {
-		if err := g.measureOne(m, pids, disk); err != nil {
+		nameless, err := g.measureOne(m, pids, disk)
+		if err != nil {
 			failed[m] = err
+		}
+		if disk {
+			m.setDisk(m.named + nameless)
 		}
 	}
 	g.countSharedOnce(all)
 	took := time.Since(counted)
 	g.count, g.memory = fromNow(max(g.nextCount(), idleShare*took)), fromNow(max(memoryEvery, urgentShare*took))
+	left := g.enforce()
 	if disk {
-		took = time.Since(begun)
-		g.urgent, g.walk = fromNow(urgentShare*took), fromNow(max(walkEvery, idleShare*took))
+		g.walked, g.took, g.room = time.Now(), time.Since(begun), left
+		g.confirm = left < 0 && !g.confirm // a job that is being ended stays above its limit for a while
 	}
-	return failed
+	if disk || !g.limitsDisk() {
+		g.endUnmeasurable(failed)
+	}
+	if len(failed) > 0 && g.limitsDisk() {
+		g.room = 0 // measure again soon
+	}
 }
 
 // measureFolders measures the disk usage of all folders.
 func (g *guard) measureFolders(failed map[*meter]error) {
-	g.written, g.aborted = false, false
+	g.written = false
 	most := g.leastDisk() + g.leastDisk()/4 // measures slightly above the limit, to report how much was used
 	ruler := scratch.Ruler{Least: g.least, Most: most, Pause: g.duringWalk}
 	g.program, _ = scratch.Measure(g.job.folder.Program(), ruler)
@@ -214,23 +259,41 @@ func (g *guard) measureFolders(failed map[*meter]error) {
 	}
 }
 
+// endUnmeasurable ends the processes that could not be measured repeatedly. Folders nested too deeply count
+// as exceeding the disk limit.
+func (g *guard) endUnmeasurable(failed map[*meter]error) {
+	for _, m := range g.live() {
+		err := failed[m]
+		if m.failed++; err == nil {
+			m.failed = 0
+		}
+		if m.failed >= maxUnmeasured {
+			g.end(m, err)
+		}
+	}
+}
+
+// end ends a process for the given reason.
+func (g *guard) end(m *meter, why error) {
+	m.over = true
+	g.job.do(func() {
+		if errors.Is(why, walk.ErrDeep) {
+			m.process.exceed(limits.Excess{Kind: limits.Disk, Limit: g.leastDisk(), How: walk.ErrDeep.Error()})
+			return
+		}
+		m.process.end(why.Error())
+	})
+}
+
 // leastDisk returns the smallest disk limit.
 func (g *guard) leastDisk() int64 { return limits.Min(g.job.grant.Slot, g.job.grant.Job).Disk }
 
 // duringWalk is called during the measurement of files, which may take long. It checks all other limits.
-// While the job runs, it aborts the measurement once the job may have reached its disk limit, since the
-// processes must then be stopped first.
 func (g *guard) duringWalk() error {
+	g.keepFloor()
 	g.measureDue(false)
-	may := min(g.room, g.leastDisk())
-	g.aborted = g.job.halting.Load() != halted && g.free-g.freeBytes() >= may
-	if g.aborted {
-		return errAborted
-	}
 	return g.job.ctx.Err()
 }
-
-var errAborted = errors.New("too much was written during the measurement")
 
 func (g *guard) freeBytes() int64 { return proc.FreeBytes(string(g.job.folder), g.least) }
 
@@ -249,24 +312,22 @@ func (g *guard) nextCount() time.Duration {
 
 func fromNow(d time.Duration) time.Time { return time.Now().Add(d) }
 
-// measureOne measures one process. A process that has ended still counts: its files stay until they are
-// collected.
-func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
+// setDisk records the disk usage that a measurement has found.
+func (m *meter) setDisk(bytes int64) {
+	m.sure = min(m.usage.Disk, bytes)
+	m.usage.Disk = bytes
+}
+
+// measureOne measures one process, without its files that have names. With disk, it returns the bytes on disk
+// of its deleted files. It returns an error if the process hides files. A process that has ended uses nothing
+// but disk: its files stay until they are collected.
+func (g *guard) measureOne(m *meter, pids []int, disk bool) (nameless int64, err error) {
 	u := limits.Usage{Disk: m.usage.Disk}
 	defer func() { m.usage = u }()
-	if disk {
-		u.Disk = m.named
-	}
 	if m.process.ctx.Err() != nil {
-		return nil
+		return 0, nil
 	}
-	t, hidden := proc.Inspect(pids, m.folder, disk)
-	if hidden != nil {
-		err = hidden
-	}
-	if disk {
-		u.Disk += t.Nameless
-	}
+	t, err := proc.Inspect(pids, m.folder, disk)
 	if g.watchesMemory() {
 		have := proc.MemoryOf(pids, false)
 		u.Memory, m.unseen = have.Total(), have.Unseen()
@@ -275,7 +336,7 @@ func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 	if m.live.group != nil {
 		g.readGroup(m.live.group, &u)
 	}
-	return err
+	return t.Nameless, err
 }
 
 // readGroup replaces values of u with those of the process's control group where the group is more precise.
@@ -292,18 +353,12 @@ func (g *guard) readGroup(group *cgroup.Group, u *limits.Usage) {
 	}
 }
 
-// notKnown returns the bytes that a running process certainly has on disk, which is none.
-func notKnown(*meter) int64 { return 0 }
-
-// measured returns the measured bytes on disk, which are certain once all processes have stopped.
-func measured(m *meter) int64 { return m.usage.Disk }
-
 // leastRoom is the room, in bytes, of a process exactly at its limit: no file grows by less.
 const leastRoom = 4 << 10
 
-// enforce ends the processes that exceed a limit. For disk it only counts the bytes that certain returns.
-// It returns the bytes of disk that remain to the process with the least left, as far as is known.
-func (g *guard) enforce(certain func(*meter) int64) (left int64) {
+// enforce ends the processes that exceed a limit. It returns the bytes of disk that remain to the process with
+// the least left, according to the last measurement.
+func (g *guard) enforce() (left int64) {
 	left = math.MaxInt64
 	remains := func(l limits.Limits, u limits.Usage) {
 		if l.Disk > 0 {
@@ -314,7 +369,7 @@ func (g *guard) enforce(certain func(*meter) int64) (left int64) {
 	sure := all
 	for _, m := range g.meters {
 		u := m.usage
-		u.Disk = certain(m)
+		u.Disk = m.sure
 		all, sure = all.Plus(m.usage), sure.Plus(u)
 		if m.process.ctx.Err() != nil {
 			continue // its files stay until they are collected
@@ -336,6 +391,7 @@ func (g *guard) enforce(certain func(*meter) int64) (left int64) {
 		g.job.do(func() { g.job.exceed(x) })
 	}
 	remains(grant.Job, all)
+	g.most = max(g.most, all.Disk)
 	if left >= 0 {
 		left = max(left, leastRoom)
 	}

@@ -64,7 +64,7 @@ type job struct {
 	grant    limits.Grant  // fixed
 	upload   pacer         // fixed
 	group    *cgroup.Group // nil: none
-	halting  atomic.Int32  // whether its processes are stopped for the guard
+	halting  atomic.Int32  // whether its processes are suspended for the owner
 	folder   scratch.Job
 	local    map[view.Process]*process
 	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go

@@ -15,10 +15,11 @@ import (
 
 // Enforcement of the resources that the owner grants a job.
 //
-//	kernel: memory, processors, number    control groups (package confine/cgroup)
-//	        open files, size of one file  resource limits, which the supervisor sets
-//	guard:  disk, time                    measured, more often the less is left (guard.go)
-//	        memory, number                where there are no control groups
+//	kernel:  memory, processors, number    control groups (package confine/cgroup)
+//	         open files, size of one file  resource limits, which the supervisor sets
+//	guard:   disk, time                    measured, more often the less is left (guard.go)
+//	         memory, number                where there are no control groups
+//	runner:  disk of a module              each write counts (package module/wasm)
 //	pace.go: upload
 
 // makeGroup creates the control group of the job, if the grant has a limit that the group can enforce. The

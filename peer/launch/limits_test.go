@@ -587,32 +587,31 @@ func TestUploadLimitOfFilesHolds(t *testing.T) {
 	}
 }
 
-// TestProcessStoppedByTheGuardIsNotHung checks that processes stopped by the guard are excused, and are
-// asked again when they resume.
-func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
+// TestSuspendedProcessIsNotHung checks that suspended processes are excused, and are asked again when they
+// resume.
+func TestSuspendedProcessIsNotHung(t *testing.T) {
 	j := new(job)
 	if j.excused() {
-		t.Error("excused before the first halt")
+		t.Error("excused before the first suspension")
 	}
 	g := guard{job: j}
-	g.halt()
+	g.suspend()
 	for range 2 {
 		if !j.excused() {
-			t.Error("not excused during a halt")
+			t.Error("not excused during a suspension")
 		}
 	}
 	g.resume()
 	if !j.excused() {
-		t.Error("not excused after the halt")
+		t.Error("not excused after the suspension")
 	}
 	if j.excused() {
 		t.Error("excused for ever")
 	}
 }
 
-// TestProcessStoppedByTheGuardDoesNotCountAsStopped checks that a program that the guard has stopped does
-// not count as stopped.
-func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
+// TestSuspendedProcessDoesNotCountAsStopped checks that a suspended program does not count as stopped.
+func TestSuspendedProcessDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
 	j := &job{local: map[view.Process]*process{{}: p}, supervisors: newAliveCheck(tickPeriod)}
 	for _, does := range []int32{notHalted, halted, resumedLately} {
@@ -640,51 +639,46 @@ func TestProcessAtItsDiskLimitContinues(t *testing.T) {
 			"slot": {Slot: limits.Limits{Disk: most}}, "job": {Job: limits.Limits{Disk: most}},
 		} {
 			g, m := newJudge(grant)
-			m.usage.Disk = used
-			if got := g.enforce(notKnown); got != want || m.over {
+			m.setDisk(used)
+			if got := g.enforce(); got != want || m.over {
 				t.Errorf("%s: %d are used, and %d left, want %d; is over: %v", name, used, got, want, m.over)
 			}
-			if g.enforce(measured); m.over != (used > most) {
+			m.setDisk(used)
+			if g.enforce(); m.over != (used > most) {
 				t.Errorf("%s: %d used: over is %v", name, used, m.over)
 			}
 		}
 	}
 }
 
-// TestProcessTwiceAboveItsDiskLimitIsEnded checks that a process found above its disk limit twice is ended,
-// although it has not stopped.
+// TestProcessTwiceAboveItsDiskLimitIsEnded checks that a process is ended if two measurements in a row find it
+// above its disk limit: in one of them, a file that was moved may have counted twice.
 func TestProcessTwiceAboveItsDiskLimitIsEnded(t *testing.T) {
 	const most, more = 1 << 20, 2 << 20
-	type survey struct {
-		used   int64
-		roused bool
-	}
 	for name, c := range map[string]struct {
-		surveys []survey
-		over    bool
+		found []int64
+		over  bool
 	}{
-		"never":                       {[]survey{{most, false}, {most, false}}, false},
-		"once":                        {[]survey{{more, false}}, false},
-		"twice":                       {[]survey{{more, false}, {more, false}}, true},
-		"not twice running":           {[]survey{{more, false}, {most, false}, {more, false}}, false},
-		"woken meanwhile":             {[]survey{{more, false}, {more, true}}, false},
-		"woken at first":              {[]survey{{more, true}, {more, false}}, false},
-		"twice, and woken in between": {[]survey{{more, false}, {most, true}, {more, false}}, true},
+		"never":           {[]int64{most, most}, false},
+		"once":            {[]int64{more}, false},
+		"twice":           {[]int64{more, more}, true},
+		"not in a row":    {[]int64{more, most, more}, false},
+		"twice in a row":  {[]int64{more, most, more, more}, true},
+		"then below":      {[]int64{more, most, most}, false},
+		"more, then less": {[]int64{2 * more, more}, true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for of, grant := range map[string]limits.Grant{
-				"slot": {Slot: limits.Limits{Disk: most}}, "job": {Job: limits.Limits{Disk: most}},
-			} {
-				g, m := newJudge(grant)
-				for _, s := range c.surveys {
-					m.usage.Disk, m.resumed = s.used, s.roused
-					g.enforceUncertain()
-				}
-				if m.over != c.over {
-					t.Errorf("%s: is over: %v, want %v", of, m.over, c.over)
-				}
+		for of, grant := range map[string]limits.Grant{
+			"slot": {Slot: limits.Limits{Disk: most}}, "job": {Job: limits.Limits{Disk: most}},
+		} {
+			g, m := newJudge(grant)
+			for _, bytes := range c.found {
+				m.setDisk(bytes)
+				g.enforce()
 			}
-		})
+			if m.over != c.over {
+				t.Errorf("%s, limit of a %s: is over: %v, want %v", name, of, m.over, c.over)
+			}
+		}
 	}
 }
 

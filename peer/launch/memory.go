@@ -16,7 +16,7 @@ func (g *guard) watchMemory() {
 		}
 	}
 	g.countSharedOnce(all)
-	g.enforce(notKnown)
+	g.enforce()
 	g.memory = fromNow(max(memoryEvery, urgentShare*time.Since(begun)))
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/module/wasm"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
@@ -24,7 +25,11 @@ func CheckModule(ctx context.Context, module []byte) error { return wasm.Check(c
 
 // moduleConfig returns the configuration of the job's module for its runners.
 func (j *job) moduleConfig() wasm.Config {
-	return wasm.Config{Created: j.spec.Created, Memory: uint64(max(j.grant.Slot.Memory, 0))}
+	slot := j.grant.Slot
+	return wasm.Config{
+		Created: j.spec.Created, Memory: uint64(max(slot.Memory, 0)),
+		Disk: slot.Disk, Name: scratch.LeastEntry(string(j.folder)),
+	}
 }
 
 // chooseModule sets the job's module as the program of a process.

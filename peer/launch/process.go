@@ -277,7 +277,7 @@ func (j *job) excuse(late []view.Process) {
 	for _, id := range j.order {
 		p := j.local[id]
 		if !slices.Contains(late, id) {
-			p.late = nil // its answer shows whether it continues: it may be stopped for the guard
+			p.late = nil // its answer shows whether it continues: it may be suspended
 			continue
 		}
 		p.measureCPU(proc.CPUStatsOf(pids[p.live], time.Now()))
@@ -375,8 +375,8 @@ func (j *job) checkSupervisors() {
 }
 
 // handleAnswer handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
-// program is stopped or hangs, so handleAnswer ignores that it is stopped. A program that the guard has
-// stopped counts as running.
+// program is stopped or hangs, so handleAnswer ignores that it is stopped. A suspended program counts as
+// running.
 func (j *job) handleAnswer(id view.Process, stopped bool) {
 	p := j.local[id]
 	if p == nil { // it was dropped

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/node"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
+	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
 
 // fit returns the diagnostics of a machine without problems.
@@ -185,12 +186,36 @@ func TestLimitsThatAreNotEnforced(t *testing.T) {
 	if got := checkGranted(nil); got != nil {
 		t.Errorf("without a peer: %v", got)
 	}
-	if got := checkGranted(&g); len(got) != 1 || got[0].Level != Well {
+	if got := checkGranted(&g); len(got) != 2 || got[0].Level != Well {
 		t.Errorf("with all limits enforced: %v", got)
 	}
-	g.Unenforced = []launch.Unenforced{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
+	g.Unenforced = []launch.Unenforced{
+		{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"},
+		{Limit: limits.Disk, Why: "btrfs", Instead: "only the data of existing files is measured"},
+	}
 	got := checkGranted(&g)
-	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
-		t.Errorf("with one limit not enforced: %v", got)
+	if len(got) != 3 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
+		t.Errorf("with two limits not enforced: %v", got)
+	}
+	if got[1].Level != Warning || !strings.Contains(got[1].Do, "file system") {
+		t.Errorf("with the disk limit not enforced: %v", got[1])
+	}
+}
+
+// TestDiskLimitsAreApproximateForNativePrograms checks that disk limits are exact only where other users may not
+// run native programs.
+func TestDiskLimitsAreApproximateForNativePrograms(t *testing.T) {
+	native, modules := []policy.Kind{policy.Native, policy.Wasm}, []policy.Kind{policy.Wasm}
+	for name, tt := range map[string]struct {
+		terms []policy.Terms
+		want  string
+	}{
+		"modules of everyone":         {[]policy.Terms{{Class: policy.Mine, Kinds: native}, {Class: policy.Everyone, Kinds: modules}}, "exact"},
+		"native programs of everyone": {[]policy.Terms{{Class: policy.Mine, Kinds: native}, {Class: policy.Everyone, Kinds: native}}, "approximate"},
+		"native programs of some":     {[]policy.Terms{{Class: policy.Allowed, Kinds: native}, {Class: policy.Everyone, Kinds: modules}}, "approximate"},
+	} {
+		if f := checkDiskLimits(status.Granted{Terms: tt.terms}); f.Level != Well || !strings.HasPrefix(f.Found, tt.want) {
+			t.Errorf("%s: %v", name, f)
+		}
 	}
 }

@@ -3,11 +3,13 @@ package doctor
 import (
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/dustin/go-humanize"
 
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/machine"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 )
@@ -79,14 +81,30 @@ func checkGranted(g *status.Granted) (out []Finding) {
 	if g == nil {
 		return nil
 	}
-	const do = "allow p2pboot to create control groups, see docs/security.md: start it with systemd-run --user --scope -p Delegate=yes, or as root"
 	for _, u := range g.Unenforced {
+		do := "allow p2pboot to create control groups, see docs/security.md: start it with systemd-run --user --scope -p Delegate=yes, or as root"
+		if u.Limit == limits.Disk {
+			do = "keep the home on another file system, or in a subvolume with a quota, see docs/security.md"
+		}
 		out = append(out, Finding{"limit of " + string(u.Limit), Warning, fmt.Sprintf("not enforced: %s; instead, %s", u.Why, u.Instead), do})
 	}
 	if len(out) == 0 {
 		out = append(out, well("limits", "all configured limits of programs are enforced"))
 	}
-	return out
+	return append(out, checkDiskLimits(*g))
+}
+
+// checkDiskLimits reports whether the disk limits of jobs of other users are exact. No kernel mechanism limits
+// the files of a native program.
+func checkDiskLimits(g status.Granted) Finding {
+	const about = "disk limits"
+	for _, t := range g.Terms {
+		if t.Class != policy.Mine && slices.Contains(t.Kinds, policy.Native) {
+			return well(about, "approximate for native programs, whose files are measured while they run, and exact for modules; "+
+				"jobs end when less than %s is free", size(launch.LeastFree/2))
+		}
+	}
+	return well(about, "exact: other users run only modules, whose writes are counted")
 }
 
 // checkRules returns a finding for each suspend rule that cannot be evaluated.

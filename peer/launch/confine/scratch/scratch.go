@@ -71,7 +71,7 @@ func RemoveProcess(folder string) error {
 	return errors.Join(err, remove(context.Background(), job))
 }
 
-// aside is the prefix of folders that were set aside. No job has such a name.
+// stalePrefix is the prefix of folders that were set aside. No job has such a name.
 const stalePrefix = ".stale-"
 
 // SetAside renames every job folder below root, so that it does not obstruct new jobs. Such folders remain

@@ -24,7 +24,7 @@
 // # What a module sees
 //
 //   - Files: the process's scratch folder, as / and as the current folder. A module cannot create symbolic
-//     links, so no path leads out of the folder.
+//     links, so no path leads out of the folder. The runner ends a module whose files exceed Config.Disk.
 //   - Arguments and environment as for a native program, except that HOME and TMPDIR are /.
 //   - Standard input is empty; output is handled as for a native program.
 //   - Memory: the part of Config.Memory that the runner does not need; memory.grow fails beyond that.

@@ -16,11 +16,15 @@ type Host struct {
 	clock   *clock
 	random  *rand.ChaCha8
 	process *hostcall.Process
+	quota   quota
 	memory  func(at, size uint32) ([]byte, bool) // access to the module's memory, set by its engine
 }
 
 func newHost(c Config, args []string) *Host {
-	h := &Host{args: args, clock: newClock(c.Created), random: newRandom(c.Seed)}
+	h := &Host{
+		args: args, clock: newClock(c.Created), random: newRandom(c.Seed),
+		quota: quota{folder: ".", most: c.Disk, name: c.Name, exceeded: endModule},
+	}
 	h.process = hostcall.New(hostcall.Config{
 		Memory:  func(at, size uint32) ([]byte, bool) { return h.memory(at, size) },
 		Told:    h.clock.reach,
@@ -38,7 +42,7 @@ func (h *Host) close() { h.process.Close() }
 func (h *Host) system(outside func(call func())) wazero.ModuleConfig {
 	config := wazero.NewModuleConfig().WithName("").WithArgs(h.args...).
 		WithStdout(os.Stdout).WithStderr(os.Stderr).
-		WithFSConfig(newScratch(".")).WithRandSource(h.random).
+		WithFSConfig(newScratch(h.quota)).WithRandSource(h.random).
 		WithWalltime(h.clock.walltime, tick).WithNanotime(h.clock.nanotime, tick).
 		WithNanosleep(func(ns int64) { outside(func() { h.clock.sleep(ns) }) })
 	for _, v := range environment() {

@@ -17,6 +17,8 @@ type Config struct {
 	Created time.Time // creation time of the job, at which the clock starts
 	Seed    string    // seed of the random numbers; the same for all replicas of a rank
 	Memory  uint64    // bytes for the module and its runner; 0 means no limit
+	Disk    int64     // bytes for the module's files; 0 means no limit
+	Name    int64     // minimum bytes of Disk that the name of a file counts
 }
 
 // Arguments returns the arguments of the runner for a module with the given arguments.

@@ -57,7 +57,7 @@ func TestPathsStayInScratch(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := scratch{sysfs.DirFS(folder)}
+	s := scratch{FS: sysfs.DirFS(folder)}
 	if errno := s.Symlink(outside, "way"); errno != wsys.EPERM {
 		t.Errorf("symbolic link: %v", errno)
 	}

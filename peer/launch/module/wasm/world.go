@@ -70,13 +70,17 @@ func restoreState(c *clock, random *rand.ChaCha8, b []byte) error {
 }
 
 // newScratch returns the file system that a module sees.
-func newScratch(folder string) wazero.FSConfig {
-	return wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(scratch{sysfs.DirFS(folder)}, "/")
+func newScratch(q quota) wazero.FSConfig {
+	q.open = make(map[*file]bool)
+	return wazero.NewFSConfig().(sysfs.FSConfig).WithSysFSMount(scratch{sysfs.DirFS(q.folder), &q}, "/")
 }
 
-// A scratch is a folder without links that lead out of it: a module cannot create links, and staged files
-// contain no links.
-type scratch struct{ wsys.FS }
+// A scratch is a folder under a quota, without links that lead out of it: a module cannot create any, and staged
+// files contain none.
+type scratch struct {
+	wsys.FS
+	*quota
+}
 
 // Symlink implements sys.FS.
 func (scratch) Symlink(string, string) wsys.Errno { return wsys.EPERM }

@@ -13,11 +13,8 @@ func TouchedBy([]int) int64 { return 0 }
 // MemoryOf returns the zero Memory, unknown.
 func MemoryOf([]int, bool) Memory { return Memory{} }
 
-// SnapshotOf returns an empty snapshot, so that no process is stopped.
-func SnapshotOf([]int) Snapshot { return Snapshot{} }
-
-// Stop does nothing.
-func (Snapshot) Stop() {}
+// Stopped returns none, unknown.
+func Stopped([]int) []int { return nil }
 
 // Resume does nothing.
 func Resume([]int) {}

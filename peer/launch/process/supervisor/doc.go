@@ -19,10 +19,8 @@
 //
 // Meanwhile the supervisor answers the peer's questions about whether it is alive. If the program had stopped its
 // supervisor, neither event would be noticed. The answer also states whether the program is stopped. Only that
-// distinguishes a program that will never join the job from one that is slow to join.
-//
-// If the supervisor is the first process of a PID namespace, it can stop all other processes in it at one
-// moment. A peer uses that to measure their files (Halt).
+// distinguishes a program that will never join the job from one that is slow to join. The peer can also
+// suspend the program and all its descendants (Suspend).
 //
 // On Linux the supervisor is a subreaper. A descendant that outlives its parent becomes a child of the
 // supervisor, whatever its session or process group, and can be found and killed. When the peer dies, the

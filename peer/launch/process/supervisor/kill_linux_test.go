@@ -52,12 +52,18 @@ func stop(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	awaitState(t, pid, true)
+}
+
+// awaitState returns when the process is stopped, or when it is not.
+func awaitState(t *testing.T, pid int, stopped bool) {
+	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(time.Millisecond) {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("process %d is not stopped: %q, %v", pid, stat, err)
+			t.Fatalf("process %d: %q, %v; want stopped: %v", pid, stat, err, stopped)
 		}
-		if bytes.Contains(stat, []byte(") T ")) {
+		if bytes.Contains(stat, []byte(") T ")) == stopped {
 			return
 		}
 	}

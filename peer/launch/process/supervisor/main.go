@@ -32,7 +32,7 @@ const (
 	reportFD
 )
 
-// An order is what the peer writes into the life pipe. Every byte after it is a question.
+// An order is what the peer writes into the life pipe. Every byte after it is a request.
 type order struct {
 	Plan     sandbox.Plan
 	As       string // argv[0] of the program, or empty for its path
@@ -44,12 +44,12 @@ type order struct {
 	Probe    bool // run no program, only find out which of the plan's mechanisms work
 }
 
-// A question is a byte that the peer sends to the supervisor.
-type question byte
+// A request is a byte that the peer sends to the supervisor.
+type request byte
 
 const (
-	askAlive question = '?' // whether the supervisor is alive
-	halt     question = '!' // to stop all processes in its PID namespace
+	askAlive request = '?' // to report whether the program is stopped
+	suspend  request = '!' // to stop the program and all its descendants
 )
 
 // started is the supervisor's first report.
@@ -59,13 +59,13 @@ type started struct {
 	Found sandbox.Report // result of a probe
 }
 
-// A status is one of the supervisor's later reports: that it is alive, that it has stopped all processes, or
-// how the program ended. The last one reports that no descendant is left.
+// A status is one of the supervisor's later reports: that it is alive, that it has sent SIGSTOP to all
+// processes, or how the program ended. The last one reports that no descendant is left.
 type status struct {
-	Stopped bool     `json:",omitempty"` // a signal has stopped the program
-	Halted  *LastPID `json:",omitempty"`
-	Exit    *Exit    `json:",omitempty"`
-	Gone    bool     `json:",omitempty"`
+	Stopped   bool  `json:",omitempty"` // a signal has stopped the program
+	Suspended bool  `json:",omitempty"`
+	Exit      *Exit `json:",omitempty"`
+	Gone      bool  `json:",omitempty"`
 }
 
 // Main runs this process as a supervisor if it was started as one; the caller must then exit with the
@@ -121,16 +121,16 @@ func supervise() int {
 	return 0
 }
 
-// listen delivers the peer's questions. The channel is closed when the life pipe is closed.
-func listen(life io.Reader) <-chan question {
-	asked := make(chan question)
+// listen delivers the peer's requests. The channel is closed when the life pipe is closed.
+func listen(life io.Reader) <-chan request {
+	asked := make(chan request)
 	go func() { // ends with the life pipe
 		defer close(asked)
 		for b := make([]byte, 1); ; {
 			if _, err := life.Read(b); err != nil {
 				return
 			}
-			asked <- question(b[0])
+			asked <- request(b[0])
 		}
 	}()
 	return asked
@@ -143,7 +143,7 @@ const exitReportTimeout = 800 * time.Millisecond
 
 // watch returns when the program and all its descendants are gone, and the life pipe is closed. It reports
 // the program's exit once no descendant is left, or after timeout.
-func watch(pid int, asked <-chan question, timeout time.Duration, report func(status)) {
+func watch(pid int, asked <-chan request, timeout time.Duration, report func(status)) {
 	c := reap(pid)
 	for {
 		select {
@@ -156,9 +156,9 @@ func watch(pid int, asked <-chan question, timeout time.Duration, report func(st
 			}
 			return
 		case q, held := <-asked:
-			if held && q == halt {
-				born := haltAll()
-				report(status{Halted: &born})
+			if held && q == suspend {
+				signalAll(pid, syscall.SIGSTOP)
+				report(status{Suspended: true})
 				continue
 			}
 			if held {

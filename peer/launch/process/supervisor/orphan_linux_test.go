@@ -27,7 +27,7 @@ until [ -s written ]; do :; done`
 	if err != nil {
 		return 1
 	}
-	asked := make(chan question)
+	asked := make(chan request)
 	var before int64
 	watch(program, asked, time.Hour, func(w status) {
 		if w.Exit == nil {

@@ -54,13 +54,13 @@ type Process struct {
 	report   *os.File
 	killOnce sync.Once
 
-	scratch string
-	group   int // the program's process group, or 0 if it is in a PID namespace
-	halted  chan LastPID
-	exit    Exit
-	done    chan struct{} // closed when exit is known
-	gone    bool          // the supervisor has reported that no descendant is left
-	over    chan struct{} // closed after the supervisor's last report
+	scratch   string
+	group     int // the program's process group, or 0 if it is in a PID namespace
+	exit      Exit
+	done      chan struct{} // closed when exit is known
+	suspended chan struct{} // receives each answer to Suspend
+	gone      bool          // the supervisor has reported that no descendant is left
+	over      chan struct{} // closed after the supervisor's last report
 }
 
 // Start starts a program and returns when the program runs, or has certainly failed to start. An error is meant
@@ -108,7 +108,7 @@ func fork(c Command, deadline time.Time) (*Process, error) {
 		reportRead.Close()
 		return nil, err
 	}
-	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan LastPID, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, suspended: make(chan struct{}, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
 // A supervisorSpec describes a supervisor to be started.
@@ -181,8 +181,8 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 		case w.Gone:
 			p.gone = true
 			return
-		case w.Halted != nil:
-			p.halted <- *w.Halted // Halt waits for each answer before the next question
+		case w.Suspended:
+			p.suspended <- struct{}{} // Suspend waits for each
 		default:
 			answered(w.Stopped)
 		}
@@ -203,7 +203,9 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 
 // Ask asks the supervisor whether the program is stopped. Command.Answered receives the answer, unless the
 // supervisor itself is stopped: it would not notice that the program or the peer ends.
-func (p *Process) Ask() { p.life.Write([]byte{byte(askAlive)}) } // an error means that the supervisor has ended
+func (p *Process) Ask() { p.send(askAlive) }
+
+func (p *Process) send(r request) { p.life.Write([]byte{byte(r)}) } // an error means that the supervisor has ended
 
 // Supervisor returns the process ID of the supervisor. It is valid until Close has returned.
 func (p *Process) Supervisor() int { return p.cmd.Process.Pid }

@@ -161,7 +161,7 @@ func TestSeparateSessionIsTransparent(t *testing.T) {
 	for name, test := range map[string]func(*testing.T){
 		"exit": TestExitIsReported, "nothing of the peer": TestO1ProgramIsIsolatedFromItsPeer,
 		"killed with its descendants": TestKillRemovesDescendantsAndScratch, "orphans": TestOrphansEndWithTheProgram,
-		"answers": TestSupervisorAnswers, "cannot run": TestProgramThatCannotRun, "halt": TestHaltStopsAll,
+		"answers": TestSupervisorAnswers, "cannot run": TestProgramThatCannotRun, "suspend": TestSuspendStopsAll,
 		"killed peer": TestS4NoProcessOutlivesAKilledPeer, "killed supervisor": TestProgramEndsWithItsSupervisor,
 		"stopped supervisor": TestKillResumesAStoppedSupervisor, "stopped supervisor, killed": TestKillStoppedSupervisor,
 		"stale": TestKillStaleFindsProgramsByDirectory, "census": TestCensus, "sandbox": TestO1SandboxHolds,

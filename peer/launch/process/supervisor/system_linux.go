@@ -79,7 +79,7 @@ func closeOnExec() error {
 // by a later one.
 func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		killAll(program)
+		signalAll(program, syscall.SIGKILL)
 		select {
 		case <-childless:
 			return
@@ -90,27 +90,18 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	}
 }
 
-// killAll kills this process's descendants, the program included. The first process of a PID namespace
-// signals all others in it: /proc may show another namespace.
-func killAll(int) {
+// signalAll sends a signal to this process's descendants, the program included. The first process of a PID
+// namespace signals all others in it, since /proc may show another namespace. The kernel delivers that signal
+// to all of them atomically, including those that are being created.
+func signalAll(_ int, s syscall.Signal) {
 	supervisor := os.Getpid()
 	if supervisor == 1 {
-		syscall.Kill(-1, syscall.SIGKILL)
+		syscall.Kill(-1, s) // an error means that there are none
 		return
 	}
 	for _, pid := range descendants(supervisor) {
-		syscall.Kill(pid, syscall.SIGKILL)
+		syscall.Kill(pid, s)
 	}
-}
-
-// haltAll stops all processes in this process's PID namespace, including those being created: the kernel
-// delivers a signal to all of them atomically. Without a PID namespace it stops none.
-func haltAll() LastPID {
-	if os.Getpid() != 1 {
-		return 0
-	}
-	syscall.Kill(-1, syscall.SIGSTOP) // an error means that there are none
-	return LastPID(lastAssigned())
 }
 
 // descendants returns the processes below pid.

@@ -70,7 +70,7 @@ func closeOnExec() error {
 // Descendants that left the group survive: see doc.go.
 func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	for {
-		killAll(program)
+		signalAll(program, syscall.SIGKILL)
 		select {
 		case <-childless:
 			return
@@ -81,11 +81,8 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	}
 }
 
-// killAll kills the program's process group.
-func killAll(program int) { syscall.Kill(-program, syscall.SIGKILL) }
-
-// haltAll does nothing: there are no PID namespaces.
-func haltAll() LastPID { return 0 }
+// signalAll sends a signal to the program's process group.
+func signalAll(program int, s syscall.Signal) { syscall.Kill(-program, s) }
 
 // KillStale does nothing: there is no portable way to find the processes that run in a folder.
 func KillStale(string) {}

@@ -1,0 +1,98 @@
+package wasm
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/tetratelabs/wazero/experimental/sys"
+	"github.com/tetratelabs/wazero/experimental/sysfs"
+)
+
+var errExceeded = errors.New("exceeded")
+
+// TestQuotaIsExact checks that a module stops within two blocks of its disk limit, and not before the limit,
+// however it uses the disk.
+func TestQuotaIsExact(t *testing.T) {
+	const most = 1 << 20
+	create := func(s scratch, name string) sys.File {
+		f, errno := s.OpenFile(name, sys.O_CREAT|sys.O_RDWR, 0o600)
+		if errno != 0 {
+			panic(errno)
+		}
+		return f
+	}
+	for name, use := range map[string]func(scratch){
+		"one write": func(s scratch) { create(s, "file").Write(make([]byte, 16*most)) },
+		"small writes": func(s scratch) {
+			for f := create(s, "file"); ; {
+				f.Write(make([]byte, 100))
+			}
+		},
+		"positioned writes": func(s scratch) {
+			f := create(s, "file")
+			for at := int64(0); ; at += 3 * blockSize {
+				f.Pwrite(make([]byte, 10), at)
+			}
+		},
+		"small files": func(s scratch) {
+			for n := 0; ; n++ {
+				f := create(s, fmt.Sprint(n))
+				f.Write([]byte("x"))
+				f.Close()
+			}
+		},
+		"names": func(s scratch) {
+			create(s, "file").Close()
+			for n := 0; ; n++ {
+				s.Link("file", fmt.Sprint(n))
+			}
+		},
+		"folders": func(s scratch) {
+			for n := 0; ; n++ {
+				s.Mkdir(fmt.Sprint(n), 0o700)
+			}
+		},
+		"deleted files": func(s scratch) {
+			for n := 0; ; n++ {
+				f := create(s, fmt.Sprint(n))
+				s.Unlink(fmt.Sprint(n))
+				f.Write(make([]byte, 50_000))
+			}
+		},
+		"moves": func(s scratch) {
+			s.Mkdir("a", 0o700)
+			s.Mkdir("z", 0o700)
+			for f := create(s, "a/file"); ; {
+				f.Write(make([]byte, 1000))
+				s.Rename("a/file", "z/file")
+				s.Rename("z/file", "a/file")
+			}
+		},
+		"space given back": func(s scratch) {
+			f := create(s, "file")
+			for range 10 {
+				f.Pwrite(make([]byte, most/2), 0)
+				f.Truncate(0)
+				create(s, "other").Close()
+				s.Unlink("other")
+			}
+			f.Pwrite(make([]byte, 2*most), 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			q := &quota{folder: folder, most: most, name: blockSize, open: make(map[*file]bool), exceeded: func(error) { panic(errExceeded) }}
+			defer func() {
+				if p := recover(); p != errExceeded {
+					t.Fatalf("ended with %v", p)
+				}
+				if used, err := q.measure(); err != nil || used <= most || used > most+2*blockSize {
+					t.Errorf("used %d bytes of %d, %v", used, most, err)
+				}
+			}()
+			use(scratch{sysfs.DirFS(folder), q})
+			t.Error("not ended")
+		})
+	}
+}
