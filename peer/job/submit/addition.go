@@ -67,7 +67,7 @@ func (e *execution) canRun(l *link, p view.Process) bool {
 // hosts returns the links to the job's peers that can run p.
 func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 	out := make(map[p2ppeer.ID]*link)
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if e.canRun(l, p) {
 			out[l.peer] = l
 		}
@@ -107,7 +107,7 @@ func (e *execution) handleAddition(h received, p view.Process) (meant bool, _ *j
 		return true, e.advanceAddition(l, r, h.msg)
 	}
 	_, dropped := l.dropped[p]
-	isLate := p.Replica >= e.j.req.R && e.runsOn[p] != l && (e.resumption != nil || dropped)
+	isLate := p.Replica >= e.j.req.R && e.peers.runsOn[p] != l && (e.resumption != nil || dropped)
 	return isLate, nil
 }
 
@@ -119,7 +119,7 @@ func (e *execution) handleDropped(l *link, p view.Process, m *jobpb.Added) {
 	switch {
 	case dropped && m.Error != "" && bytes.Equal(m.Key, key[:]):
 		delete(l.dropped, p)
-	case !dropped && m.Error == "" && e.resumption != nil && e.runsOn[p] != l && len(m.Key) == len(key):
+	case !dropped && m.Error == "" && e.resumption != nil && e.peers.runsOn[p] != l && len(m.Key) == len(key):
 		l.dropped[p] = reservation.Key(m.Key)
 		l.send(dropMessage(p, l.dropped[p]))
 	}

@@ -333,7 +333,7 @@ func adding(t *testing.T, phase recruitPhase) (*execution, *link, *recruit) {
 	t.Cleanup(l.cancel)
 	r := &recruit{process: proc(0, 2), phase: phase, slots: reservation.Placement{Key: reservation.Key{2}}}
 	l.added[r.process] = r
-	return &execution{state: running(3, 2), runsOn: make(map[view.Process]*link)}, l, r
+	return &execution{state: running(3, 2), peers: &membership{runsOn: make(map[view.Process]*link)}}, l, r
 }
 
 func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.FromPeer {
@@ -381,7 +381,7 @@ func TestS4ResumedSubmitterDropsUnknownProcesses(t *testing.T) {
 		delete(l.added, r.process)
 		e.resumption = &resumption{}
 		if kept {
-			e.runsOn[r.process] = l
+			e.peers.runsOn[r.process] = l
 		}
 		e.handle(received{link: l, wire: l.wire, msg: addedMessage(r.process, key, "")})
 		drops := 0

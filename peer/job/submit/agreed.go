@@ -132,7 +132,7 @@ func (e *execution) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
 // for its output forever.
 func (e *execution) loseUnreported() (r *job.Result) {
 	e.exitDeadline = nil
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err == nil && !isDisconnected(l) && slices.ContainsFunc(l.processes, e.state.Silent) {
 			r = cmp.Or(r, e.protocolError(l, errors.New("its process has finished, but it has not reported the exit")))
 		}
@@ -147,7 +147,7 @@ func (e *execution) accusation(c viewgroup.Committed) string {
 	for _, id := range e.sources(c) {
 		names = append(names, short(id))
 	}
-	switch l := e.runsOn[c.Change.Process]; {
+	switch l := e.peers.runsOn[c.Change.Process]; {
 	case len(names) == 0:
 		return ""
 	case l != nil && len(c.By) == 1 && c.By[0] == l.number:
@@ -173,7 +173,7 @@ func (e *execution) joinViews() ([]uint32, error) {
 	}
 	for i, member := range order {
 		c.Peers = append(c.Peers, e.group[member])
-		if l := e.linkTo(e.group[member]); l != nil {
+		if l := e.peers.linkTo(e.group[member]); l != nil {
 			l.number = i
 			for _, p := range l.processes {
 				c.RunsOn[p] = i
@@ -218,7 +218,7 @@ func (e *execution) introduce(l *link, p view.Process) {
 
 // newcomer returns the signed introduction of the peer of l, where p runs, to the view group.
 func (e *execution) newcomer(l *link, p view.Process) viewgroup.Newcomer {
-	encoded, err := proto.Marshal(e.row(l, p))
+	encoded, err := proto.Marshal(e.peers.row(l, p))
 	if err != nil {
 		panic(err) // fails only for strings that are not UTF-8; there are none
 	}
@@ -232,7 +232,7 @@ func (e *execution) newcomer(l *link, p view.Process) viewgroup.Newcomer {
 // agreeMessage tells a new peer of the job the members of the view group, including itself.
 func (e *execution) agreeMessage() *jobpb.ToPeer {
 	m := &jobpb.Agree{Peers: [][]byte{[]byte(e.j.s.cfg.Host.ID())}, First: 1, Anew: e.resumption != nil}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		for l.number >= len(m.Peers) {
 			m.Peers = append(m.Peers, nil)
 		}
@@ -244,7 +244,7 @@ func (e *execution) agreeMessage() *jobpb.ToPeer {
 		}
 	}
 	for _, p := range view.New(e.j.req.N, e.j.req.R).Processes() {
-		m.RunsOn = append(m.RunsOn, uint32(e.runsOn[p].number))
+		m.RunsOn = append(m.RunsOn, uint32(e.peers.runsOn[p].number))
 	}
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: m}}
 }
@@ -255,11 +255,11 @@ func (e *execution) voters() []uint32 {
 	self := slices.Index(e.group, e.j.s.cfg.Host.ID())
 	order, others := []uint32{uint32(self)}, []uint32(nil)
 	met := make(map[string]bool)
-	if l := e.linkTo(e.group[self]); l != nil {
+	if l := e.peers.linkTo(e.group[self]); l != nil {
 		met[l.machine] = true
 	}
 	for i, id := range e.group {
-		l := e.linkTo(id)
+		l := e.peers.linkTo(id)
 		switch {
 		case i == self:
 		case l.machine != "" && met[l.machine]:

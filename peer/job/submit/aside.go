@@ -74,7 +74,7 @@ func (e *execution) stalled(p view.Process) (r *job.Result) {
 		return nil
 	}
 	for _, q := range v.LiveReplicas(p.Rank) {
-		l := e.runsOn[q]
+		l := e.peers.runsOn[q]
 		switch {
 		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
 		case l.suspicion.duration() == 0:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -12,7 +11,7 @@ import (
 // others get a moment to fail too, so that the next attempt can exclude all of them.
 func (e *execution) await(ctx context.Context, doing string, take func(received) error) error {
 	last := make(map[*link]time.Time) // time of each peer's last message
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		l.answered = false
 		last[l], l.progressed = time.Now(), time.Now()
 	}
@@ -21,9 +20,9 @@ func (e *execution) await(ctx context.Context, doing string, take func(received)
 	look := time.NewTicker(interval)
 	defer look.Stop()
 	looked := time.Now()
-	for e.unanswered() > 0 || e.reconnecting() {
+	for e.peers.unanswered() > 0 || e.peers.reconnecting() {
 		select {
-		case h := <-e.inbox:
+		case h := <-e.peers.inbox.messages:
 			if h.late() || !h.back && !h.link.acceptMessage(h) {
 				continue
 			}
@@ -53,32 +52,21 @@ func (e *execution) await(ctx context.Context, doing string, take func(received)
 			}
 			e.loseSilent(last)
 		case <-grace:
-			return e.fault(doing)
+			return e.peers.fault(doing)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if grace == nil && e.fault(doing) != nil {
+		if grace == nil && e.peers.fault(doing) != nil {
 			grace = time.After(e.j.s.waits.grace)
 		}
 	}
-	return e.fault(doing)
-}
-
-// unanswered counts the peers that may still answer.
-func (e *execution) unanswered() int {
-	n := 0
-	for _, l := range e.links {
-		if l.err == nil && !l.answered {
-			n++
-		}
-	}
-	return n
+	return e.peers.fault(doing)
 }
 
 // loseSilent gives up the peers that owe an answer and have been silent, or made no progress, for
 // too long. It also gives up those that have been disconnected for too long.
 func (e *execution) loseSilent(last map[*link]time.Time) {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		switch {
 		case l.disconnected && time.Since(l.disconnectedAt) > e.j.s.waits.disconnected:
 			l.lose(fmt.Errorf("disconnected for %v", e.j.s.waits.disconnected))
@@ -94,7 +82,7 @@ func (e *execution) loseSilent(last map[*link]time.Time) {
 // wait, if another peer can replace them. If none can, it returns messages to the user.
 func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
 	quiet, spare := e.replaceAfter(), e.hasSparePeer()
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		switch {
 		case l.err != nil || l.peer == e.j.s.cfg.Host.ID() || l.answered && !e.staging || time.Since(last[l]) <= quiet:
 		case spare:
@@ -114,16 +102,11 @@ func (e *execution) replaceAfter() time.Duration { return e.j.s.cfg.Hang + e.j.s
 // hasSparePeer reports whether a known peer could replace one that the job uses.
 func (e *execution) hasSparePeer() bool {
 	for id, c := range e.j.met {
-		if c.Slots > 0 && !e.j.excluded[id] && e.linkTo(id) == nil {
+		if c.Slots > 0 && !e.j.excluded[id] && e.peers.linkTo(id) == nil {
 			return true
 		}
 	}
 	return false
-}
-
-// reconnecting reports whether a stream to a peer is being reopened.
-func (e *execution) reconnecting() bool {
-	return slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil && l.disconnected })
 }
 
 // preparedOn continues with a peer whose stream was reopened while it stages. A peer that knows the
@@ -138,23 +121,4 @@ func (e *execution) preparedOn(h received) error {
 		return errors.New(plain(answer.Error))
 	}
 	return nil
-}
-
-// fault returns an error that names the lost peers, or nil if there are none.
-func (e *execution) fault(doing string) error {
-	var first error
-	more := 0
-	for _, l := range e.links {
-		switch {
-		case l.err == nil:
-		case first == nil:
-			first = fmt.Errorf("%s %s: %w", doing, l.peer, l.err)
-		default:
-			more++
-		}
-	}
-	if more > 0 {
-		return fmt.Errorf("%w (and %d other peers failed)", first, more)
-	}
-	return first
 }

@@ -115,7 +115,7 @@ func (e *execution) fileSource(rank int) (p view.Process, ok, wait bool) {
 		p = view.Process{Rank: rank, Replica: k}
 		_, asked := e.answers[p]
 		switch state := v.State(p); {
-		case state == view.Vacant || !e.reaches(p) || asked || e.accounts != nil && e.accounts.Odd(p):
+		case state == view.Vacant || !e.peers.reaches(p) || asked || e.accounts != nil && e.accounts.Odd(p):
 		case state == view.Finished:
 			return p, true, false
 		case state == view.Live:
@@ -126,7 +126,7 @@ func (e *execution) fileSource(rank int) (p view.Process, ok, wait bool) {
 }
 
 func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransfer.Manifest, error) {
-	l := e.runsOn[p] // set, since fileSource checks that
+	l := e.peers.runsOn[p] // set, since fileSource checks that
 	if e.answers[p] == nil {
 		e.askFiles(p)
 	}
@@ -190,7 +190,7 @@ func (e *execution) askFiles(p view.Process) {
 		return
 	}
 	e.answers[p] = nil
-	e.runsOn[p].send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
+	e.peers.runsOn[p].send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
 		Process: jobpb.FromProcess(p), Patterns: e.j.req.Outputs,
 	}}})
 }

@@ -222,7 +222,7 @@ func TestR6DoneResumedJobIsNotLostWithItsPeers(t *testing.T) {
 		if done {
 			e.state.CutOff()
 		}
-		for _, l := range e.links {
+		for _, l := range e.peers.links {
 			l.lose(errSilent)
 		}
 		if r := e.catchUp(); (r == nil) != done {

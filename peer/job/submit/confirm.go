@@ -46,7 +46,7 @@ func (e *execution) newAccounts() *job.Accounts {
 	return &job.Accounts{
 		Tolerant: e.j.req.OnDivergence == Warn, Shown: e.printedBy, Counting: e.state.Counting, Speakers: e.speakers,
 		Name: func(p view.Process) string {
-			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, e.peerOf(p))
+			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, e.peers.peerOf(p))
 		},
 	}
 }
@@ -128,7 +128,7 @@ func (e *execution) confirm(ctx context.Context) *job.Result {
 	if r := e.handleWhile(ctx, confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
-	e.j.warn("the job is done; waiting for its answer to be confirmed by " + e.whereAll(e.accounts.Unconfirmed(e.confirmingReplicas())))
+	e.j.warn("the job is done; waiting for its answer to be confirmed by " + e.peers.whereAll(e.accounts.Unconfirmed(e.confirmingReplicas())))
 	premature := func() bool { return e.accounts.Premature(e.confirmingReplicas()) }
 	for premature() {
 		if r := e.handleWhile(ctx, pulsePeriod, premature); r != nil {
@@ -169,5 +169,5 @@ func (e *execution) handleWhile(ctx context.Context, most time.Duration, conditi
 // confirmingReplicas returns the live replicas, whose accounts can confirm the answer: those that
 // count, have not ended unsuccessfully, are not suspended, and whose peer has not been given up.
 func (e *execution) confirmingReplicas() []view.Process {
-	return slices.DeleteFunc(e.state.Working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
+	return slices.DeleteFunc(e.state.Working(), func(p view.Process) bool { return !e.peers.reaches(p) || e.peers.suspended(p) })
 }

@@ -54,7 +54,7 @@ func (e *execution) leaves() bool {
 		return false
 	}
 	left := 0
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err == nil && !l.retired && l.peer != e.j.s.cfg.Host.ID() && e.views.Votes(l.peer) {
 			left++
 		}
@@ -84,7 +84,7 @@ func (e *execution) detectSleep() (r *job.Result) {
 	if !e.partitioned {
 		r = e.beginPartition(fmt.Sprintf("this process did not run for %v, and the job's peers may continue without it", asleep.Round(time.Second)))
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		r = cmp.Or(r, e.disconnect(l, nil))
 	}
 	if e.views.Contact() == viewgroup.InTouch { // otherwise takeAgreed sets it later
@@ -126,7 +126,7 @@ func (e *execution) disconnect(l *link, err error) *job.Result {
 	pause := time.Until(l.backAt.Add(resumePause))
 	l.running.Go(func() { // ends with the link
 		if l.sleep(pause) {
-			l.reopen(e.j.s, last, m, e.inbox, e.done)
+			l.reopen(e.j.s, last, m, e.peers.inbox)
 		}
 	})
 	return nil
@@ -148,7 +148,7 @@ func garbled(err error) bool {
 
 // reopen opens a new stream in place of last, whose connection it closes; last is nil if there is
 // no such connection. The first message on the new stream goes to inbox.
-func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- received, done <-chan struct{}) {
+func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox inbox) {
 	h := s.cfg.Host
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
@@ -165,17 +165,12 @@ func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, i
 	for {
 		begun := time.Now()
 		if w, answer, err := l.resume(h, m); err == nil {
-			select {
-			case inbox <- received{link: l, wire: w, back: true, msg: answer}:
-			case <-done:
+			if !inbox.put(received{link: l, wire: w, back: true, msg: answer}) {
 				w.end()
 			}
 			return
 		} else if isReplaced(err) {
-			select {
-			case inbox <- received{link: l, wire: l.wire, err: err}:
-			case <-done:
-			}
+			inbox.put(received{link: l, wire: l.wire, err: err})
 			return
 		}
 		if !l.sleep(resumePause) {
@@ -244,7 +239,7 @@ func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.From
 func (e *execution) switchStream(h received) {
 	l := h.link
 	l.wire, l.disconnected, l.backAt = h.wire, false, time.Now()
-	l.listen(e.inbox, e.done)
+	l.listen(e.peers.inbox)
 	if l.stopProbe != nil {
 		l.stopProbe()
 	}
@@ -286,8 +281,8 @@ func (e *execution) resend(l *link) {
 		l.send(e.begin)
 	}
 	if e.resumption != nil { // the peer knows later views than this process
-		for p := range e.runsOn {
-			if e.entered(p) && e.state.JoinPending(p.Rank) {
+		for p := range e.peers.runsOn {
+			if e.peers.entered(p, e.state.View()) && e.state.JoinPending(p.Rank) {
 				e.repeatJoin(l, p)
 			}
 		}
@@ -295,9 +290,9 @@ func (e *execution) resend(l *link) {
 			l.send(e.proposeMessage(c))
 		}
 	} else {
-		for p, on := range e.runsOn {
-			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
-				l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
+		for p, on := range e.peers.runsOn {
+			if p.Replica >= e.j.req.R && (v.Has(p) || e.peers.entered(p, e.state.View())) {
+				l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.peers.row(on, p)}})
 			}
 		}
 		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
@@ -319,7 +314,7 @@ func isDisconnected(l *link) bool {
 // rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or
 // is lost.
 func (e *execution) rejoin() (r *job.Result) {
-	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isDisconnected) {
+	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.peers.links, isDisconnected) {
 		return nil
 	}
 	e.partitioned, e.reconnectDeadline, e.peersDeadline = false, nil, nil
@@ -335,7 +330,7 @@ func (e *execution) rejoin() (r *job.Result) {
 
 // loseDisconnected gives up the disconnected peers.
 func (e *execution) loseDisconnected(why string) (r *job.Result) {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if isDisconnected(l) {
 			r = cmp.Or(r, e.lose(l, why, errSilent))
 		}

@@ -39,13 +39,13 @@ func (b *bed) resuming(m *member, script func(*part)) {
 func (b *bed) partedOn() *execution {
 	e := newHearing(b)
 	e.j.s, e.j.req.Away, e.partitioned = b.submitter, time.Hour, true
-	e.agreed, e.inbox, e.done = newAgreed(), make(chan received), make(chan struct{})
+	e.agreed, e.peers.inbox = newAgreed(), newInbox()
 	for i, m := range b.peers {
-		e.links[i].peer = m.ID()
+		e.peers.links[i].peer = m.ID()
 	}
 	b.Cleanup(func() {
-		close(e.done)
-		for _, l := range e.links {
+		close(e.peers.inbox.done)
+		for _, l := range e.peers.links {
 			l.close()
 		}
 	})
@@ -63,7 +63,7 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 	}
 	for i, m := range b.peers {
 		c.Peers = append(c.Peers, m.ID())
-		c.RunsOn[e.links[i].processes[0]] = i + 1
+		c.RunsOn[e.peers.links[i].processes[0]] = i + 1
 	}
 	join := func(m *member, c viewgroup.GroupConfig) *viewgroup.Group {
 		c.Self = slices.Index(c.Peers, m.ID())
@@ -85,7 +85,7 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 func (e *execution) nextHeard(t *testing.T) received {
 	t.Helper()
 	select {
-	case h := <-e.inbox:
+	case h := <-e.peers.inbox.messages:
 		return h
 	case <-time.After(eventTimeout):
 		t.Fatal("nothing more is heard")
@@ -111,7 +111,7 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 		}
 	})
 	e := b.partedOn()
-	l := e.runsOn[other]
+	l := e.peers.runsOn[other]
 	e.disconnect(l, nil)
 	for range cuts {
 		before := l.wire
@@ -153,7 +153,7 @@ func TestReopeningKeepsConnectionsOfOtherJobs(t *testing.T) {
 		p.in.ReadMsg(&jobpb.ToPeer{}) // until the stream is reopened
 	})
 	e := b.partedOn()
-	l, other := e.links[0], e.links[1]
+	l, other := e.peers.links[0], e.peers.links[1]
 	other.peer = l.peer
 	reopened := func(l *link, ended error) {
 		e.disconnect(l, ended)
@@ -198,7 +198,7 @@ func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 			t.Fatal("it is in touch with nobody, and does not know")
 		}
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		e.disconnect(l, nil)
 	}
 	var r *job.Result
@@ -249,7 +249,7 @@ func TestSuspendedSubmitterRestartsTheReconnectDeadline(t *testing.T) {
 	if r := e.handleNext(t.Context(), nil); r != nil {
 		t.Errorf("result %+v", r)
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err != nil || !l.disconnected {
 			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.disconnected)
 		}

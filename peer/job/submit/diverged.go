@@ -52,5 +52,5 @@ func (e *execution) handleEarlyReports(receiver view.Process) (r *job.Result) {
 // evidence describes a report of process p as a sentence, with the peers concerned.
 func (e *execution) evidence(p view.Process, d protection.Divergence) string {
 	return fmt.Sprintf("rank %d replica %d on peer %s has produced another message than rank %d replica %d on peer %s has got: %v",
-		p.Rank, p.Replica, e.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, e.peerOf(d.Receiver), d)
+		p.Rank, p.Replica, e.peers.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, e.peers.peerOf(d.Receiver), d)
 }

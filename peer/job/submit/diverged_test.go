@@ -15,7 +15,7 @@ func TestDivergenceReportBeforeTheReceiverJoinsIsKept(t *testing.T) {
 	e := newHearing(t)
 	late := view.Change{Process: proc(1, 2), To: view.Live}
 	foretell := func(said view.Process, d protection.Divergence) *job.Result {
-		return e.handle(received{link: e.runsOn[said], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(said, d)}}})
+		return e.handle(received{link: e.peers.runsOn[said], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(said, d)}}})
 	}
 	if r := foretell(proc(0, 1), protection.Divergence{Receiver: late.Process, Context: 256, Seq: 1, Produced: 7, Received: 5}); r != nil {
 		t.Fatal(r)

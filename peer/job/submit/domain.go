@@ -24,20 +24,18 @@ func (j *run) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.Domain {
 	return d
 }
 
-// domains returns the failure domains of the peers that run a rank now.
-func (e *execution) domains(rank int) (out []reservation.Domain) {
-	for _, p := range e.state.View().LiveReplicas(rank) {
-		if l := e.runsOn[p]; l != nil {
-			out = append(out, e.j.domainOf(l.peer))
-		}
+// domains returns the failure domains of the peers of these links.
+func (j *run) domains(links []*link) (out []reservation.Domain) {
+	for _, l := range links {
+		out = append(out, j.domainOf(l.peer))
 	}
 	return out
 }
 
-// slotMachines returns the machines that the peers that run a rank now have named in their grants.
-func (e *execution) slotMachines(rank int) (out []string) {
-	for _, p := range e.state.View().LiveReplicas(rank) {
-		if l := e.runsOn[p]; l != nil && l.slots.Machine != "" {
+// slotMachines returns the machines that the peers of these links have named in their grants.
+func slotMachines(links []*link) (out []string) {
+	for _, l := range links {
+		if l.slots.Machine != "" {
 			out = append(out, l.slots.Machine)
 		}
 	}

@@ -20,7 +20,7 @@ func (e *execution) stop(reason string) {
 	e.j.phase(Releasing, 0, 0)
 	e.endSearch()
 	away := 0
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if !l.retired {
 			l.send(stopMessage(reason))
 		}
@@ -35,9 +35,9 @@ func (e *execution) stop(reason string) {
 	}
 	timeout := time.NewTimer(e.j.s.waits.stop)
 	defer timeout.Stop()
-	for e.unstopped() > 0 {
+	for e.peers.unstopped() > 0 {
 		select {
-		case h := <-e.inbox:
+		case h := <-e.peers.inbox.messages:
 			if h.back {
 				e.tellStop(h, reason)
 			} else if h.wire != h.link.wire {
@@ -48,7 +48,7 @@ func (e *execution) stop(reason string) {
 				h.link.stopped = true
 			}
 		case <-e.quiet:
-			for _, l := range e.links {
+			for _, l := range e.peers.links {
 				if l.silent.Load() {
 					l.lose(errSilent)
 				}
@@ -58,7 +58,7 @@ func (e *execution) stop(reason string) {
 		case <-tried:
 			e.loseUntold()
 		case <-timeout.C:
-			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no confirmation from peers that were told to stop; they end the job when they notice that its stream has ended")
+			e.j.log.Warn().Int("peers", e.peers.unstopped()).Msg("no confirmation from peers that were told to stop; they end the job when they notice that its stream has ended")
 			return
 		}
 	}
@@ -67,7 +67,7 @@ func (e *execution) stop(reason string) {
 // loseUntold gives up the peers that could not be told that the job is over.
 func (e *execution) loseUntold() {
 	left := 0
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err == nil && l.disconnected {
 			l.lose(errSilent)
 			left++
@@ -97,13 +97,13 @@ func isReplaced(err error) bool {
 // released.
 func (e *execution) yield(r job.Result) job.Result {
 	e.endSearch()
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err == nil && !l.disconnected && l.recruit == nil {
 			l.end()
 			l.disconnected = true
 		}
 	}
-	e.j.keeper.leave(len(e.links))
+	e.j.keeper.leave(len(e.peers.links))
 	e.close()
 	return r
 }
@@ -120,21 +120,10 @@ func stopMessage(reason string) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}}
 }
 
-// unstopped counts the peers that may still confirm that they have stopped.
-func (e *execution) unstopped() int {
-	n := 0
-	for _, l := range e.links {
-		if l.err == nil && !l.stopped {
-			n++
-		}
-	}
-	return n
-}
-
 // close releases everything of the execution on this side, and returns the slots that no peer has
 // redeemed.
 func (e *execution) close() {
-	close(e.done)
+	close(e.peers.inbox.done)
 	if e.detector != nil {
 		e.detector.Close()
 	}
@@ -144,11 +133,11 @@ func (e *execution) close() {
 	for _, stop := range e.stopServing {
 		stop()
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		e.abandonAdditions(l)
 	}
 	unused := slices.Collect(maps.Values(e.unused))
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		l.close()
 		if l.group != nil {
 			l.group.Close()

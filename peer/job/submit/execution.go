@@ -12,7 +12,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -27,12 +26,10 @@ type execution struct {
 	reserved          *reservation.Reservation
 	state             *job.State
 	emission          *job.Emission
-	links             []*link // in the order of the placements; recruits follow
-	runsOn            map[view.Process]*link
+	peers             *membership
 	flows             [][2]flow                // stdout and stderr of each rank
 	unacknowledged    map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
 	explained         bool                     // the user knows the routes
-	keys              []byte                   // public key of each process, rank by rank; zeros if it has none
 	wasOutputLeader   map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
 	earlyOutput       map[view.Process]backlog // output of processes that are not output leaders yet
 	earlyReports      earlyReports             // divergence reports about receivers that have yet to join
@@ -83,21 +80,18 @@ type execution struct {
 	lacking       map[int][]string                     // by rank: reasons for a missing replica that the user knows
 	recoveries    []time.Duration                      // durations for which ranks lacked a replica
 
-	inbox       chan received
-	done        chan struct{} // closed when inbox has no reader any more
 	stopServing []func()
 }
 
-// newExecution offers the job's contents to the peers of a reservation. The caller must call close.
+// newExecution returns the execution of a job on the peers of a reservation. The caller must call close.
 func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e := &execution{
 		j: j, reserved: reserved,
 		state:           job.NewState(j.req.N, j.req.R),
 		emission:        job.NewEmission(j.req.N),
-		runsOn:          make(map[view.Process]*link),
+		peers:           newMembership(j),
 		flows:           make([][2]flow, j.req.N),
 		unacknowledged:  make(map[int]bool),
-		keys:            make([]byte, j.req.N*j.req.R*proclink.KeySize),
 		wasOutputLeader: make(map[view.Process]bool),
 		earlyOutput:     make(map[view.Process]backlog),
 		earlyReports:    make(earlyReports),
@@ -111,27 +105,20 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		found:           make(chan finding, 1),
 		avoided:         make(avoidance),
 		lacking:         make(map[int][]string),
-		inbox:           make(chan received),
-		done:            make(chan struct{}),
 	}
 	if j.req.Heal && j.req.R > 1 {
 		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 		e.healing = job.NewHealing(j.req.N, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
 	}
 	for _, p := range reserved.Placements {
-		l := newLink(p, p.Processes...)
-		e.links = append(e.links, l)
-		for _, q := range p.Processes {
-			e.runsOn[q] = l
-		}
+		e.peers.add(newLink(p, p.Processes...))
 	}
 	e.recordOutputLeaders(e.state.View())
-	e.state.PeerOf = e.peerOf
+	e.state.PeerOf = e.peers.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
 	if j.req.R > 1 {
 		e.accounts = e.newAccounts()
 	}
-	e.serveSites()
 	return e
 }
 
@@ -207,7 +194,7 @@ func (e *execution) finish(ctx context.Context) job.Result {
 // announce tells the user which peer runs each process.
 func (e *execution) announce() {
 	var placed []Placed
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		for _, p := range l.processes {
 			placed = append(placed, Placed{Process: p, Peer: l.peer.String()})
 		}
@@ -261,7 +248,7 @@ func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.R
 func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.Result {
 	quietly := func(do func()) func() *job.Result { return func() *job.Result { do(); return nil } }
 	select {
-	case h := <-e.inbox:
+	case h := <-e.peers.inbox.messages:
 		return func() *job.Result { return e.receive(h) }
 	case <-e.reconnectDeadline:
 		return e.reconnectTimedOut
@@ -363,7 +350,7 @@ func (e *execution) handle(h received) *job.Result {
 	if meant, r := e.handleAddition(h, p); meant {
 		return r
 	}
-	if !ok || e.runsOn[p] != h.link {
+	if !ok || e.peers.runsOn[p] != h.link {
 		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
 	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
@@ -376,7 +363,7 @@ func (e *execution) handle(h received) *job.Result {
 func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
-		e.keep(p, b.Initialized.Key)
+		e.peers.recordKey(p, b.Initialized.Key)
 		if e.entry != nil {
 			e.entry.Initialized(p, time.Now())
 		}
@@ -386,7 +373,7 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	case *jobpb.FromPeer_Exited:
 		return e.exited(h.link, p, exitOf(b.Exited, h.link.peer))
 	case *jobpb.FromPeer_Aborted:
-		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peerOf(p)))
+		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peers.peerOf(p)))
 	case *jobpb.FromPeer_Collected:
 		return e.collected(h.link, p, b.Collected)
 	case *jobpb.FromPeer_Ahead:
@@ -423,13 +410,6 @@ func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
 		e.entry.Arrived(p, time.Now())
 	}
 	return e.apply(e.state.Exited(p, x))
-}
-
-// keep records the public key of a process, which authenticates it to other processes.
-func (e *execution) keep(p view.Process, key []byte) {
-	if len(key) == proclink.KeySize && p.Replica < e.j.req.R {
-		copy(e.keys[(p.Rank*e.j.req.R+p.Replica)*proclink.KeySize:], key)
-	}
 }
 
 // processOf returns the process that a message is about.
@@ -478,14 +458,14 @@ func (e *execution) apply(s job.Effects) *job.Result {
 		r = cmp.Or(r, e.handleEarlyReports(*s.Joined))
 	}
 	for _, p := range s.Outvoted {
-		if l := e.runsOn[p]; l != nil {
+		if l := e.peers.runsOn[p]; l != nil {
 			e.avoided.Distrust(l.peer)
 		}
 	}
 	for _, c := range s.Propose {
 		switch {
 		case e.resumption != nil:
-			e.ask(e.proposeMessage(c))
+			e.peers.ask(e.proposeMessage(c))
 		case e.views != nil:
 			e.views.Propose(c)
 		default:
@@ -502,15 +482,15 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		e.recordOutputLeaders(*s.View)
 	}
 	if s.View != nil && e.resumption == nil {
-		e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
+		e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
 	if s.Begin {
-		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
+		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.peers.keys, Places: e.peers.places()}}}
 		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
 			e.j.warn(err.Error())
 		}
-		e.broadcast(e.begin)
-		for _, l := range e.links {
+		e.peers.broadcast(e.begin)
+		for _, l := range e.peers.links {
 			if !l.endpoints.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
 				e.probeAddresses(l)
 			}
@@ -524,34 +504,11 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		e.j.emit(Event{Kind: ViewEvent, Text: note})
 	}
 	if e.begin != nil && (s.Begin || s.View != nil) {
-		e.j.s.setPartners(e.j.spec.ID, e.partners())
+		e.j.s.setPartners(e.j.spec.ID, e.peers.partners())
 	}
 	if s.View != nil {
 		e.j.emit(Event{Kind: ViewEvent, View: s.View, By: s.By})
 		e.heal()
 	}
 	return s.Result
-}
-
-// peerOf returns the short name of the peer that runs p, for the user.
-func (e *execution) peerOf(p view.Process) string {
-	if l := e.runsOn[p]; l != nil {
-		return short(l.peer)
-	}
-	return "that is not known here"
-}
-
-// reaches reports whether the peer that runs p is known here and has not been given up.
-func (e *execution) reaches(p view.Process) bool {
-	l := e.runsOn[p]
-	return l != nil && l.err == nil
-}
-
-// broadcast sends m to every peer that has been told to start.
-func (e *execution) broadcast(m *jobpb.ToPeer) {
-	for _, l := range e.links {
-		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {
-			l.send(m)
-		}
-	}
 }

@@ -62,7 +62,7 @@ func (e *execution) otherLists(ctx context.Context, begun time.Time, collected [
 	for rank, l := range collected {
 		lists[rank] = []fileList{l}
 		for _, p := range e.state.Counting(rank) {
-			if _, before := e.answers[p]; !before && e.state.View().State(p) == view.Finished && e.accounts.Summed(p) && e.reaches(p) {
+			if _, before := e.answers[p]; !before && e.state.View().State(p) == view.Finished && e.accounts.Summed(p) && e.peers.reaches(p) {
 				e.askFiles(p)
 				asked = append(asked, p)
 			}
@@ -71,7 +71,7 @@ func (e *execution) otherLists(ctx context.Context, begun time.Time, collected [
 	late, cancel := context.WithTimeout(ctx, max(time.Since(begun), e.j.s.waits.files))
 	defer cancel()
 	for _, p := range asked {
-		for e.answers[p] == nil && e.reaches(p) && late.Err() == nil {
+		for e.answers[p] == nil && e.peers.reaches(p) && late.Err() == nil {
 			if err := e.handleNextCollecting(ctx, late.Done()); err != nil {
 				return nil, err
 			}

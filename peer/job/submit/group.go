@@ -57,7 +57,7 @@ const regroupAfter = time.Second
 func (e *execution) regroup() {
 	before := e.detector
 	e.generation++
-	links := slices.DeleteFunc(slices.Clone(e.links), func(l *link) bool {
+	links := slices.DeleteFunc(slices.Clone(e.peers.links), func(l *link) bool {
 		return l.err != nil || l.retired || l.recruit != nil
 	})
 	if err := e.form(links); err != nil {

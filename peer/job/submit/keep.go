@@ -290,12 +290,12 @@ func (k *keeper) writePeers(e *execution) error {
 		return nil
 	}
 	k.kept.Peers = nil
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.recruit != nil && l.recruit.phase != recruitJoining {
 			continue
 		}
 		p := KeptPeer{Peer: l.peer, Machine: l.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Keys: keptKeys(l)}
-		for _, b := range e.addrs(l.peer) {
+		for _, b := range e.peers.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {
 				p.Addrs = append(p.Addrs, a.String())
 			}

@@ -140,8 +140,8 @@ func newLink(slots reservation.Placement, processes ...view.Process) *link {
 	return l
 }
 
-// open opens the stream. Messages received on it go to inbox until done is closed.
-func (l *link) open(ctx context.Context, h host.Host, inbox chan<- received, done <-chan struct{}) error {
+// open opens the stream. Messages received on it go to inbox.
+func (l *link) open(ctx context.Context, h host.Host, inbox inbox) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, l.peer, Protocol)
@@ -149,29 +149,24 @@ func (l *link) open(ctx context.Context, h host.Host, inbox chan<- received, don
 		return err
 	}
 	l.stream, l.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
-	l.listen(inbox, done)
+	l.listen(inbox)
 	return nil
 }
 
 // listen starts to read from and write to the link's current stream.
-func (l *link) listen(inbox chan<- received, done <-chan struct{}) {
+func (l *link) listen(inbox inbox) {
 	w := l.wire
-	l.running.Go(func() { l.read(w, inbox, done) }) // ends with the stream
-	l.running.Go(w.write)                           // ends with the stream or end
+	l.running.Go(func() { l.read(w, inbox) }) // ends with the stream
+	l.running.Go(w.write)                     // ends with the stream or end
 }
 
-func (l *link) read(w *wire, inbox chan<- received, done <-chan struct{}) {
+func (l *link) read(w *wire, inbox inbox) {
 	for {
 		h := received{link: l, wire: w, msg: &jobpb.FromPeer{}}
 		if h.err = w.in.ReadMsg(h.msg); h.err != nil {
 			h.msg = nil
 		}
-		select {
-		case inbox <- h:
-		case <-done:
-			return
-		}
-		if h.err != nil {
+		if !inbox.put(h) || h.err != nil {
 			return
 		}
 	}
@@ -225,7 +220,7 @@ func (l *link) lose(err error) {
 	l.leave()
 }
 
-// close closes the link and waits for its goroutines. The inbox's done channel must be closed.
+// close closes the link and waits for its goroutines. The inbox must be closed.
 func (l *link) close() {
 	l.cancel()
 	if !l.disconnected {

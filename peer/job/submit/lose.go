@@ -28,7 +28,7 @@ var errSilent = errors.New("no heartbeat from it")
 
 // handleVerdicts handles the detector's verdicts.
 func (e *execution) handleVerdicts() (r *job.Result) {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.silent.Swap(false) {
 			r = cmp.Or(r, e.handleFailure(l))
 		}
@@ -60,21 +60,12 @@ func (e *execution) loseSilentPeer(l *link) *job.Result {
 	if l.err != nil || l.retired { // detach has already handled a retired peer
 		return nil
 	}
-	cs, _ := e.contacts()
+	cs, _ := e.peers.contacts()
 	r := e.lose(l, "it has been silent for too long", errSilent)
 	if r != nil && r.Status == job.StatusLost && e.j.req.R == 1 && len(cs) > 0 {
 		*r = outOfReach(cs)
 	}
 	return r
-}
-
-func (e *execution) linkTo(id p2ppeer.ID) *link {
-	for _, l := range e.links {
-		if l.peer == id {
-			return l
-		}
-	}
-	return nil
 }
 
 // protocolError gives up a peer that broke the protocol.

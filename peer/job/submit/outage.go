@@ -61,17 +61,6 @@ type contact struct {
 	silent time.Duration
 }
 
-// contacts returns the contacts of a job's peers, and their links in the same order.
-func (e *execution) contacts() (cs []contact, links []*link) {
-	for _, l := range e.links {
-		if l.retired || l.peer == e.j.s.cfg.Host.ID() {
-			continue
-		}
-		cs, links = append(cs, contact{peer: short(l.peer), silent: l.suspicion.duration()}), append(links, l)
-	}
-	return cs, links
-}
-
 // longest returns the index of the contact that has been silent for longest.
 func longest(cs []contact) int {
 	at := 0
@@ -143,7 +132,7 @@ func (e *execution) reviewSilence() *job.Result {
 	if !e.toleratesOutages() {
 		return nil
 	}
-	cs, links := e.contacts()
+	cs, links := e.peers.contacts()
 	o := judgeOutage(cs, time.Since(e.begun), e.warned)
 	e.warned = o.warned
 	if o.note != "" {
@@ -160,10 +149,21 @@ func (e *execution) giveUpSilent() {
 	if e.j.req.R > 1 {
 		return
 	}
-	cs, links := e.contacts()
+	cs, links := e.peers.contacts()
 	for i, c := range cs {
 		if c.silent >= unreachableAfter {
 			links[i].lose(errSilent)
 		}
 	}
+}
+
+// contacts returns the contacts of a job's peers, and their links in the same order.
+func (m *membership) contacts() (cs []contact, links []*link) {
+	for _, l := range m.links {
+		if l.retired || l.peer == m.j.s.cfg.Host.ID() {
+			continue
+		}
+		cs, links = append(cs, contact{peer: short(l.peer), silent: l.suspicion.duration()}), append(links, l)
+	}
+	return cs, links
 }

@@ -150,7 +150,7 @@ func (e *execution) acknowledge() {
 	for rank := range e.unacknowledged {
 		m := e.emitted(rank)
 		for k := range e.state.View().R {
-			if l := e.runsOn[view.Process{Rank: rank, Replica: k}]; l != nil {
+			if l := e.peers.runsOn[view.Process{Rank: rank, Replica: k}]; l != nil {
 				l.send(m)
 			}
 		}

@@ -127,8 +127,8 @@ func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	e := newHearing(t)
 	e.emission, e.flows[0][0].shown = job.ResumeEmission([][2]uint64{{90, 0}, {}}), 90
 	e.recordOutputLeaders(e.state.View())
-	if r := e.handle(received{link: e.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.links[0].err != nil {
-		t.Fatalf("result %v, link %v", r, e.links[0].err)
+	if r := e.handle(received{link: e.peers.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.peers.links[0].err != nil {
+		t.Fatalf("result %v, link %v", r, e.peers.links[0].err)
 	}
 	e.j.printer.close()
 	if r := e.shown(); r != nil {

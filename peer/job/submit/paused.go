@@ -4,15 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
-
-// suspended reports whether the owner of p's peer has suspended p.
-func (e *execution) suspended(p view.Process) bool {
-	l := e.runsOn[p]
-	return l != nil && l.suspended
-}
 
 // maxPauses limits how often the user is told that the owner of a peer has suspended or resumed the
 // job.

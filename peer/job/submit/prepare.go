@@ -9,7 +9,6 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -33,34 +32,34 @@ func (e *execution) prepare(ctx context.Context) error {
 
 // open opens the control streams.
 func (e *execution) open(ctx context.Context) error {
-	errs := make([]error, len(e.links))
+	errs := make([]error, len(e.peers.links))
 	var opening sync.WaitGroup
-	for i, l := range e.links {
-		opening.Go(func() { errs[i] = l.open(ctx, e.j.s.cfg.Host, e.inbox, e.done) })
+	for i, l := range e.peers.links {
+		opening.Go(func() { errs[i] = l.open(ctx, e.j.s.cfg.Host, e.peers.inbox) })
 	}
 	opening.Wait()
-	for i, l := range e.links {
+	for i, l := range e.peers.links {
 		if errs[i] != nil {
 			l.lose(errs[i])
 		}
 	}
-	return e.fault("open a control stream to")
+	return e.peers.fault("open a control stream to")
 }
 
 // stage asks every peer to redeem its reservation key and to fetch the files that it lacks.
 func (e *execution) stage(ctx context.Context) error {
 	e.j.phase(Staging, 0, 0)
 	e.staging = true
-	e.j.s.setPartners(e.j.spec.ID, e.partners())
+	e.j.s.setPartners(e.j.spec.ID, e.peers.partners())
 	defer func() {
 		e.staging = false
 		e.j.s.setPartners(e.j.spec.ID, nil) // until it has begun
 	}()
-	sites, local := make([]int, len(e.links)), make([]bool, len(e.links))
-	for i, l := range e.links {
+	sites, local := make([]int, len(e.peers.links)), make([]bool, len(e.peers.links))
+	for i, l := range e.peers.links {
 		sites[i], local[i] = l.site, l.local
 	}
-	for i, l := range e.links {
+	for i, l := range e.peers.links {
 		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites, local)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
@@ -77,8 +76,8 @@ func (e *execution) stage(ctx context.Context) error {
 // which peers are at the submitter's site. For these, the submitter is as near as the fellows.
 func (e *execution) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {
 	for _, i := range sharers(link, sites, local) {
-		p := e.links[i].peer
-		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p), Near: sites[i] == sites[link] && !local[link]})
+		p := e.peers.links[i].peer
+		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.peers.addrs(p), Near: sites[i] == sites[link] && !local[link]})
 	}
 	return fellows
 }
@@ -132,7 +131,7 @@ const keepAlivePeriod = 20 * time.Second
 func (e *execution) keepAlive() {
 	if time.Since(e.keptAliveAt) >= keepAlivePeriod {
 		e.keptAliveAt = time.Now()
-		e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
+		e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
 	}
 }
 
@@ -141,7 +140,7 @@ func (e *execution) showStaging(l *link, t *transfer) {
 	now := time.Now()
 	l.pace.take(now, l.staged)
 	var sum Event
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		sum.Count, sum.Total = sum.Count+l.staged, sum.Total+l.total
 		left := l.pace.left(l.total)
 		if l.staged < l.total && l.pace.stalled() {
@@ -187,12 +186,12 @@ func (e *execution) start(ctx context.Context) error {
 	e.until, _ = ctx.Deadline()
 	m := e.startMessage(e.state.View())
 	m.Explain = e.j.req.Explain
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		for _, p := range l.processes {
-			m.Members = append(m.Members, e.row(l, p))
+			m.Members = append(m.Members, e.peers.row(l, p))
 		}
 	}
-	e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
+	e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
 	return e.await(ctx, "start the job at", e.handleStarting)
 }
 
@@ -232,23 +231,6 @@ func (e *execution) handleStarting(h received) error {
 	return nil
 }
 
-// addrs returns the addresses at which the job's other peers can reach p.
-func (e *execution) addrs(p p2ppeer.ID) [][]byte {
-	var known []ma.Multiaddr
-	if p == e.j.s.cfg.Host.ID() {
-		known = e.j.s.cfg.Host.Addrs()
-	} else {
-		known = e.j.s.cfg.Host.Peerstore().Addrs(p)
-	}
-	var out [][]byte
-	for _, a := range known {
-		if b := a.Bytes(); len(b) <= jobpb.MaxAddr && len(out) < jobpb.MaxAddrs {
-			out = append(out, b)
-		}
-	}
-	return out
-}
-
 // firstHeartbeat is the initial heartbeat counter of every member, so that all are in the same
 // round, as P2P-MPI aligns heartbeats in MPI_Init.
 const firstHeartbeat = 1
@@ -256,7 +238,7 @@ const firstHeartbeat = 1
 // join makes the job's peers and the submitter's peer members of one detector group, and some of
 // them voters of the view group.
 func (e *execution) join() error {
-	if err := e.form(e.links); err != nil {
+	if err := e.form(e.peers.links); err != nil {
 		return err
 	}
 	m := e.joinMessage(e.group...)
@@ -267,8 +249,8 @@ func (e *execution) join() error {
 	if err := e.j.keeper.writePeers(e); err != nil { // the peers' numbers are new
 		e.j.warn(unreplaced(err))
 	}
-	e.broadcast(m)
-	for _, l := range e.links {
+	e.peers.broadcast(m)
+	for _, l := range e.peers.links {
 		l.heardAt = e.grouped
 	}
 	return nil

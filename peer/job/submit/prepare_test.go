@@ -341,7 +341,7 @@ func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 			}
 			l := newLink(reservation.Placement{Peer: used}, proc(0, 0))
 			l.answered = c.answered
-			e := &execution{j: j, links: []*link{l}, staging: c.staging}
+			e := &execution{j: j, peers: &membership{j: j, links: []*link{l}}, staging: c.staging}
 			last := map[*link]time.Time{l: time.Now().Add(-c.silent)}
 			notes := slices.Concat(e.replaceQuiet(last), e.replaceQuiet(last))
 			if lost := l.err != nil; lost != c.lost || len(notes) != c.notes {
@@ -375,8 +375,8 @@ func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(l)
 			}
-			e := &execution{j: newRun(b.submitter, b.request(1, 1)), links: []*link{l}}
-			if got := len(e.unheardPeers(now)); got != c.questions {
+			m := &membership{j: newRun(b.submitter, b.request(1, 1)), links: []*link{l}}
+			if got := len(m.unheardPeers(now, hang+lull)); got != c.questions {
 				t.Errorf("%d peers are questioned, want %d", got, c.questions)
 			}
 		})

@@ -27,22 +27,22 @@ func (e *execution) reviewPresence() {
 	case now.Sub(e.begun) > startWindow || e.partitioned || e.resumption != nil || e.detector == nil:
 		e.presenceTicks = nil
 	case stopped: // this process did not run: reports may lie unread
-		for _, l := range e.links {
+		for _, l := range e.peers.links {
 			l.heardAt = now
 		}
 	default:
-		for _, l := range e.unheardPeers(now) {
+		for _, l := range e.peers.unheardPeers(now, e.replaceAfter()) {
 			e.detector.Silent(l.peer, now.Sub(l.heardAt))
 			l.heardAt = now // it is being questioned now
 		}
 	}
 }
 
-// unheardPeers returns the links to peers that have not reported for the tolerated hang.
-func (e *execution) unheardPeers(now time.Time) (out []*link) {
-	for _, l := range e.links {
-		mute := l.err != nil || l.retired || l.disconnected || l.recruit != nil || l.peer == e.j.s.cfg.Host.ID()
-		if !mute && now.Sub(l.heardAt) > e.replaceAfter()-reportPeriod {
+// unheardPeers returns the links to peers that have not reported for the tolerated time.
+func (m *membership) unheardPeers(now time.Time, tolerated time.Duration) (out []*link) {
+	for _, l := range m.links {
+		mute := l.err != nil || l.retired || l.disconnected || l.recruit != nil || l.peer == m.j.s.cfg.Host.ID()
+		if !mute && now.Sub(l.heardAt) > tolerated-reportPeriod {
 			out = append(out, l)
 		}
 	}

@@ -41,12 +41,8 @@ func (e *execution) reconnect(l *link, err error) *job.Result {
 	l.stopProbe = cancel
 	l.running.Go(func() { // ends with the link, or when the stream is there
 		defer cancel()
-		if !l.endpoints.AwaitRefused(ctx, last, e.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
-			return
-		}
-		select {
-		case e.inbox <- received{link: l, wire: w, err: errRefused}:
-		case <-e.done:
+		if l.endpoints.AwaitRefused(ctx, last, e.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
+			e.peers.inbox.put(received{link: l, wire: w, err: errRefused})
 		}
 	})
 	return r
@@ -58,17 +54,6 @@ func (e *execution) probeAddresses(l *link) {
 	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
 		l.running.Go(func() { l.endpoints.Probe(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
 	}
-}
-
-// partners returns the job's peers that are not lost to it.
-func (e *execution) partners() []p2ppeer.ID {
-	var out []p2ppeer.ID
-	for _, l := range e.links {
-		if l.err == nil && !l.retired {
-			out = append(out, l.peer)
-		}
-	}
-	return out
 }
 
 // Partners returns the peers of all jobs that are staged or have begun, and how long each may be

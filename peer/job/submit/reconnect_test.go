@@ -23,7 +23,7 @@ func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 	})
 	e := b.partedOn()
 	e.partitioned, e.begin = false, &jobpb.ToPeer{}
-	l := e.runsOn[other]
+	l := e.peers.runsOn[other]
 	e.disconnect(l, nil)
 	e.receive(e.nextHeard(t))
 	if l.disconnected || l.stream == nil {
@@ -105,13 +105,13 @@ func TestS4StreamToAFailedPeerIsClosed(t *testing.T) {
 	})
 	e := b.partedOn()
 	e.staging = true
-	l := e.links[0]
+	l := e.peers.links[0]
 	e.disconnect(l, nil)
 	back := e.nextHeard(t)
 	l.lose(errSilent)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { // ends when await has taken back
-		e.inbox <- back
+		e.peers.inbox.messages <- back
 		cancel()
 	}()
 	e.await(ctx, "stage the job at", func(received) error { return nil })

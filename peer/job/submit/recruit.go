@@ -57,7 +57,7 @@ const healPeriod = 250 * time.Millisecond
 
 // heal replaces lost replicas, one rank after the other.
 func (e *execution) heal() {
-	if e.healing == nil || e.partitioned || e.resumption != nil && !(e.resumption.caughtUp && e.numbersKnown()) {
+	if e.healing == nil || e.partitioned || e.resumption != nil && !(e.resumption.caughtUp && e.peers.numbersKnown()) {
 		return
 	}
 	now := e.elapsed()
@@ -84,7 +84,7 @@ func (e *execution) heal() {
 // up.
 func (e *execution) recruiting(rank int) bool {
 	return e.search != nil && e.searched == rank || e.state.Lags(rank) || e.state.JoinPending(rank) ||
-		slices.ContainsFunc(e.links, func(l *link) bool {
+		slices.ContainsFunc(e.peers.links, func(l *link) bool {
 			return l.err == nil && !l.retired && (l.recruit != nil && l.recruit.process.Rank == rank || l.adds(rank))
 		})
 }
@@ -92,7 +92,7 @@ func (e *execution) recruiting(rank int) bool {
 // releaseUnneeded releases recruits of ranks that lack no replica, silent recruits, and peers whose
 // processes have all failed. The peers can be recruited again.
 func (e *execution) releaseUnneeded() {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		e.dropUnneededAdditions(l)
 		switch r := l.recruit; {
 		case l.err != nil || r != nil && r.phase == recruitJoining:
@@ -253,37 +253,14 @@ func (e *execution) startRecruit(l *link) {
 	r := l.recruit
 	v := e.state.View()
 	m := e.startMessage(v)
-	for p, on := range e.runsOn {
-		if v.Has(p) || e.entered(p) {
-			m.Members = append(m.Members, e.row(on, p))
+	for p, on := range e.peers.runsOn {
+		if v.Has(p) || e.peers.entered(p, e.state.View()) {
+			m.Members = append(m.Members, e.peers.row(on, p))
 		}
 	}
-	m.Members = append(m.Members, e.row(l, r.process))
+	m.Members = append(m.Members, e.peers.row(l, r.process))
 	l.send(e.emitted(r.process.Rank)) // the peer must not send output that the user has
 	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
-}
-
-// row returns the row of a process in the membership table.
-func (e *execution) row(l *link, p view.Process) *jobpb.Member {
-	return &jobpb.Member{
-		Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: e.addrs(l.peer),
-		Machine: []byte(l.machine), Key: e.keyOf(l, p),
-	}
-}
-
-// entered reports whether all peers have been told where p runs although p is not in the view yet.
-// No peer accepts a view with a process that it does not know.
-func (e *execution) entered(p view.Process) bool {
-	return e.runsOn[p] != nil && e.state.View().State(p) == view.Vacant
-}
-
-// keyOf returns the public key of a process on l. It is nil if the process has not reported it, or
-// if Begin carries it.
-func (e *execution) keyOf(l *link, p view.Process) []byte {
-	if p.Replica < e.j.req.R {
-		return nil
-	}
-	return l.keys[p]
 }
 
 // enter requests the view in which a recruit joins its rank. The recruit waits in mpj.Init and has
@@ -308,21 +285,21 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 	if err != nil {
 		e.j.warn(fmt.Sprintf("if this p2prun is killed, p2prun --attach will not show the output of rank %d replica %d: %v", p.Rank, p.Replica, err))
 	}
-	e.runsOn[p] = l
+	e.peers.runsOn[p] = l
 	if e.resumption != nil {
 		if l.recruit != nil {
 			l.send(e.agreeMessage())
 		}
 		return e.requestJoin(l, p, s)
 	}
-	e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
+	e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.peers.row(l, p)}})
 	e.introduce(l, p)
 	return e.apply(s)
 }
 
 // joined lets a process that is now in the view leave mpj.Init, unless it was lost meanwhile.
 func (e *execution) joined(p view.Process) *job.Result {
-	l := e.runsOn[p]
+	l := e.peers.runsOn[p]
 	if l == nil { // another submitter with the same key let it join
 		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on an unknown peer", p.Rank, p.Replica))
 		return nil
@@ -383,9 +360,9 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *job.Result {
 	v := e.state.View()
 	e.j.emit(Event{
 		Kind: HealEvent, Rank: p.Rank, Took: took,
-		Placed: []Placed{{Process: p, Peer: e.runsOn[p].peer.String()}},
+		Placed: []Placed{{Process: p, Peer: e.peers.runsOn[p].peer.String()}},
 		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s given anew",
-			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(e.runsOn[p].peer), took.Seconds(),
+			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(e.peers.runsOn[p].peer), took.Seconds(),
 			plural(m.Messages, "message")),
 	})
 	r := e.apply(s)

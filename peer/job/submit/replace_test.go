@@ -241,7 +241,7 @@ func TestResumedJobReportsThatItCannotReplace(t *testing.T) {
 func TestNoPeerIsRecruitedWhileANumberIsUnknown(t *testing.T) {
 	e := newBed(t, never, 1, 1).partedOn()
 	e.partitioned, e.resumption, e.healing = false, &resumption{caughtUp: true}, newHealing(2)
-	for i, l := range e.links {
+	for i, l := range e.peers.links {
 		l.number = i // 0 means that it has none
 	}
 	for _, p := range e.state.View().Processes() {

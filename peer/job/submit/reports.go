@@ -92,7 +92,7 @@ func reporters(voices []changeReport, c view.Change) (ids []p2ppeer.ID) {
 // later.
 func (e *execution) nextChanges(v view.View) (all []changeReport) {
 	var others []changeReport
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		c, said := l.reports.of(v)
 		switch part := slices.ContainsFunc(l.processes, v.Has); {
 		case l.err != nil || isDisconnected(l) || !said && l.reports.outside:
@@ -122,7 +122,7 @@ func (e *execution) after(v view.View) view.View {
 
 // rejectImpossible gives up the peers that report a change after v that cannot follow v.
 func (e *execution) rejectImpossible(v view.View) (r *job.Result) {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		c, said := l.reports.of(v)
 		if _, follows := c.Apply(v); l.err == nil && said && !follows {
 			r = cmp.Or(r, e.protocolError(l, fmt.Errorf("it reports that %v after view %d, which is impossible", c, v.Epoch)))

@@ -138,7 +138,7 @@ func TestReportsOfAHostilePeerThatFailedAreIgnored(t *testing.T) {
 func TestReportsOfARemovedPeerCount(t *testing.T) {
 	e := newHearing(t)
 	v := e.state.View()
-	for i, l := range e.links {
+	for i, l := range e.peers.links {
 		if i%2 == 0 {
 			if err := l.reports.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
 				t.Fatal(err)

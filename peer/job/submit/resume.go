@@ -89,7 +89,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 	defer j.printer.close()
 	e := newResumption(j, shown, printed, begin)
 	e.until, _ = ctx.Deadline()
-	if e.healing != nil && !e.numbersKnown() {
+	if e.healing != nil && !e.peers.numbersKnown() {
 		lacks = errors.New("the record lacks data that their peers need")
 	}
 	if lacks != nil && k.kept.Result == nil {
@@ -132,6 +132,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)
+	e.serveSites()
 	e.resumption = &resumption{collected: make(map[view.Process]*jobpb.Collected)}
 	e.emission, e.begin = job.ResumeEmission(shown), begin
 	if begin != nil {
@@ -146,7 +147,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	}
 	e.reconnectDeadline = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)
-	for i, l := range e.links {
+	for i, l := range e.peers.links {
 		kept := j.keeper.kept.Peers[i]
 		l.redeemed, l.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
 		if before := latest[l.peer]; before != nil { // the peer was recruited again later
@@ -154,7 +155,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 		}
 		latest[l.peer] = l
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		e.disconnect(l, nil)
 	}
 	return e
@@ -237,7 +238,7 @@ func (e *execution) catchUp() (r *job.Result) {
 	if e.resumption.hurried {
 		agreed = e.after(agreed)
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		switch {
 		case !isPart(l):
 		case l.disconnected && e.resumption.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
@@ -252,7 +253,7 @@ func (e *execution) catchUp() (r *job.Result) {
 		if e.peersDeadline == nil && !e.resumption.waited {
 			e.peersDeadline = time.After(overdueFailed)
 		}
-	case !slices.ContainsFunc(e.links, isPart):
+	case !slices.ContainsFunc(e.peers.links, isPart):
 		if !e.state.Over() { // otherwise the code that needs the peer reports it
 			return e.nothingLeft()
 		}
@@ -272,28 +273,17 @@ func (e *execution) catchUp() (r *job.Result) {
 	return r
 }
 
-// numbersKnown reports whether the numbers of all peers in the view group are known, so that a new
-// peer can get an unused one.
-func (e *execution) numbersKnown() bool {
-	for _, l := range e.runsOn {
-		if l.number == 0 && l.peer != e.j.s.cfg.Host.ID() {
-			return false
-		}
-	}
-	return true
-}
-
 // requestJoin requests that process p, which runs on l, join the view by the change in s.
 func (e *execution) requestJoin(l *link, p view.Process, s job.Effects) *job.Result {
 	if l.number > 0 {
-		e.ask(e.introduceMessage(l, p))
+		e.peers.ask(e.introduceMessage(l, p))
 	}
 	return e.apply(s)
 }
 
 // repeatJoin repeats to a peer that p is to join, since the peer may have missed it.
 func (e *execution) repeatJoin(to *link, p view.Process) {
-	if l := e.runsOn[p]; l.number > 0 {
+	if l := e.peers.runsOn[p]; l.number > 0 {
 		to.send(e.introduceMessage(l, p))
 	}
 	to.send(e.proposeMessage(view.Change{Process: p, To: view.Live}))
@@ -321,15 +311,6 @@ func (e *execution) proposeMessage(c view.Change) *jobpb.ToPeer {
 func (e *execution) key() crypto.PrivKey {
 	h := e.j.s.cfg.Host
 	return h.Peerstore().PrivKey(h.ID())
-}
-
-// ask sends m to the members of the view group, to which this process does not belong.
-func (e *execution) ask(m *jobpb.ToPeer) {
-	for _, l := range e.links {
-		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
-			l.send(m)
-		}
-	}
 }
 
 // limit limits the time that the view group may take for requested changes.
@@ -361,7 +342,7 @@ func (e *execution) takeChanges() *job.Result {
 			return r
 		}
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		// The peer may lead the view group, and only the leader can add a new peer.
 		votes := e.healing != nil && time.Since(l.disconnectedAt) < e.j.s.waits.reconnect
 		if l.err == nil && l.disconnected && !votes && !slices.ContainsFunc(l.processes, e.state.View().Has) {
@@ -381,7 +362,7 @@ func (e *execution) loseLate(present int) (r *job.Result) {
 		a.due, e.peersDeadline = false, nil
 		return nil
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		switch {
 		case l.err != nil || !l.disconnected || slices.ContainsFunc(l.processes, e.state.View().Live):
 		case !a.due || time.Since(l.disconnectedAt) < e.j.s.waits.reconnect:
@@ -401,13 +382,13 @@ var errUnknown = errors.New("its peer is unknown")
 // addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be
 // recorded. The process continues to run: it may be the only one left of its rank.
 func (e *execution) addPlaceholder(c view.Change) {
-	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
+	if _, known := e.peers.runsOn[c.Process]; known || !c.Joins() {
 		return
 	}
 	l := newLink(reservation.Placement{}, c.Process)
 	l.err, l.redeemed = errUnknown, true
 	l.cancel()
-	e.runsOn[c.Process] = l
+	e.peers.runsOn[c.Process] = l
 }
 
 // nothingLeft returns the result of a job that no peer runs any more.

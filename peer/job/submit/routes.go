@@ -13,12 +13,12 @@ import (
 // handlePaths handles a peer's report of its routes to the other peers. The user gets all routes
 // once every peer has reported, and later only the changes.
 func (e *execution) handlePaths(l *link, m *jobpb.Paths) *job.Result {
-	if !e.j.req.Explain || len(m.Paths) > len(e.links) {
+	if !e.j.req.Explain || len(m.Paths) > len(e.peers.links) {
 		return e.protocolError(l, fmt.Errorf("unexpected %T", m))
 	}
 	first := l.routes == nil
 	byPeer := make(map[p2ppeer.ID]*link)
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		byPeer[l.peer] = l
 	}
 	var routes []Route
@@ -56,7 +56,7 @@ func (e *execution) explain() {
 		return
 	}
 	var routes []Route
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err == nil && l.routes == nil {
 			return
 		}

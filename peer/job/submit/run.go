@@ -130,6 +130,7 @@ func (j *run) run(ctx context.Context) job.Result {
 		}
 		j.warnCorrelated(j.planned(reserved))
 		e := newExecution(j, reserved)
+		e.serveSites()
 		err := e.prepare(ctx)
 		if err == nil {
 			return e.finish(ctx)
@@ -150,7 +151,7 @@ func (j *run) run(ctx context.Context) job.Result {
 // exclude excludes the peers that were at fault from the next attempt, and reports whether there
 // were any.
 func (j *run) exclude(e *execution) (any bool) {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err != nil {
 			j.excluded[l.peer], any = true, true
 		}

@@ -33,14 +33,14 @@ func (e *execution) startSearch(rank int) {
 		return
 	}
 	e.healing.Serve(rank)
-	if l := e.runsOn[p]; l != nil { // the previous process already introduced it
+	if l := e.peers.runsOn[p]; l != nil { // the previous process already introduced it
 		e.requestJoin(l, p, e.state.Join(p))
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.search, e.searched = cancel, rank
 	w := vacancy{
-		process: p, hosts: e.hosts(p), others: e.domains(rank), machines: e.slotMachines(rank),
+		process: p, hosts: e.hosts(p), others: e.j.domains(e.peers.running(e.state.View(), rank)), machines: slotMachines(e.peers.running(e.state.View(), rank)),
 		wide: time.Duration(min(e.healing.Failed(rank), mostWidened)) * widened,
 	}
 	w.without = e.excludedPeers(w.hosts)
@@ -72,7 +72,7 @@ func (e *execution) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]boo
 	if e.resumption != nil { // in the view group, its number stands for the previous process
 		out[e.j.s.cfg.Host.ID()] = true
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err == nil && hosts[l.peer] == nil {
 			out[l.peer] = true
 		}
@@ -116,7 +116,7 @@ func (e *execution) recruit(ctx context.Context, w vacancy) finding {
 	}
 	f.link = newLink(slots, w.process)
 	f.link.recruit = r
-	if err := f.link.open(ctx, s.cfg.Host, e.inbox, e.done); err != nil {
+	if err := f.link.open(ctx, s.cfg.Host, e.peers.inbox); err != nil {
 		f.link.err = fmt.Errorf("open a control stream: %w", err)
 	}
 	return f
@@ -154,7 +154,7 @@ func (e *execution) handleFound(f finding) {
 		e.addTo(l, f.added)
 		return
 	}
-	e.links = append(e.links, l)
+	e.peers.links = append(e.peers.links, l)
 	if l.err != nil {
 		e.giveUp(l, l.err)
 		return
@@ -193,7 +193,7 @@ func (e *execution) endSearch() {
 	case f.added != nil:
 		e.recordUnusedSlot(f.added)
 	case f.link != nil:
-		e.links = append(e.links, f.link)
+		e.peers.links = append(e.peers.links, f.link)
 	}
 	e.search = nil
 }

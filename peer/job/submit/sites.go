@@ -13,8 +13,8 @@ import (
 // serveSites determines which peers of the job share a site, and which are at the submitter's. It
 // offers the job's contents to the latter and to the others separately; see sharers.
 func (e *execution) serveSites() {
-	domains := make([]reservation.Domain, len(e.links))
-	for i, l := range e.links {
+	domains := make([]reservation.Domain, len(e.peers.links))
+	for i, l := range e.peers.links {
 		domains[i] = e.j.domainOf(l.peer)
 	}
 	own := reservation.Domain{Site: e.j.s.cfg.Site}
@@ -22,7 +22,7 @@ func (e *execution) serveSites() {
 	sites := sitesOf(domains)
 	var here, elsewhere []p2ppeer.ID
 	for i, local := range localSites(domains, sites, own) {
-		l := e.links[i]
+		l := e.peers.links[i]
 		if l.site, l.local = sites[i], local; local {
 			here = append(here, l.peer)
 		} else {

@@ -41,12 +41,12 @@ func (e *execution) loseWithholding() *job.Result {
 	var speakers []view.Process
 	for _, p := range e.state.Undrained() {
 		f := e.flows[p.Rank]
-		if l := e.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && f[0].unread+f[1].unread == 0 && e.ended[p] != [2]bool{true, true} {
+		if l := e.peers.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && f[0].unread+f[1].unread == 0 && e.ended[p] != [2]bool{true, true} {
 			speakers = append(speakers, p)
 		}
 	}
 	for _, p := range e.withheld.overdue(speakers, e.outputTimeout, time.Now()) {
-		if l := e.runsOn[p]; l.err == nil {
+		if l := e.peers.runsOn[p]; l.err == nil {
 			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
 				return r
 			}

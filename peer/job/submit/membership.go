@@ -1,0 +1,223 @@
+package submit
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+)
+
+// A membership holds the job's peers and the membership table: which peer runs each process.
+type membership struct {
+	j      *run
+	inbox  inbox
+	links  []*link // in the order of the placements; recruits follow
+	runsOn map[view.Process]*link
+	keys   []byte // public key of each process that the job began with, rank by rank; zeros if it has none
+}
+
+func newMembership(j *run) *membership {
+	return &membership{
+		j: j, inbox: newInbox(),
+		runsOn: make(map[view.Process]*link), keys: make([]byte, j.req.N*j.req.R*proclink.KeySize),
+	}
+}
+
+// add adds a peer, which is to run the processes of its link.
+func (m *membership) add(l *link) {
+	m.links = append(m.links, l)
+	for _, p := range l.processes {
+		m.runsOn[p] = l
+	}
+}
+
+func (m *membership) linkTo(id p2ppeer.ID) *link {
+	for _, l := range m.links {
+		if l.peer == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// peerOf returns the short name of the peer that runs p, for the user.
+func (m *membership) peerOf(p view.Process) string {
+	if l := m.runsOn[p]; l != nil {
+		return short(l.peer)
+	}
+	return "that is not known here"
+}
+
+// reaches reports whether the peer that runs p is known here and has not been given up.
+func (m *membership) reaches(p view.Process) bool {
+	l := m.runsOn[p]
+	return l != nil && l.err == nil
+}
+
+// suspended reports whether the owner of p's peer has suspended p.
+func (m *membership) suspended(p view.Process) bool {
+	l := m.runsOn[p]
+	return l != nil && l.suspended
+}
+
+// whereAll lists the first few processes with their peers, and the number of the rest.
+func (m *membership) whereAll(ps []view.Process) string {
+	const most = 4
+	var parts []string
+	for _, p := range ps[:min(len(ps), most)] {
+		parts = append(parts, fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, m.peerOf(p)))
+	}
+	if more := len(ps) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// partners returns the job's peers that are not lost to it.
+func (m *membership) partners() []p2ppeer.ID {
+	var out []p2ppeer.ID
+	for _, l := range m.links {
+		if l.err == nil && !l.retired {
+			out = append(out, l.peer)
+		}
+	}
+	return out
+}
+
+// unanswered counts the peers that may still answer.
+func (m *membership) unanswered() int {
+	n := 0
+	for _, l := range m.links {
+		if l.err == nil && !l.answered {
+			n++
+		}
+	}
+	return n
+}
+
+// reconnecting reports whether a stream to a peer is being reopened.
+func (m *membership) reconnecting() bool {
+	return slices.ContainsFunc(m.links, func(l *link) bool { return l.err == nil && l.disconnected })
+}
+
+// fault returns an error that names the lost peers, or nil if there are none.
+func (m *membership) fault(doing string) error {
+	var first error
+	more := 0
+	for _, l := range m.links {
+		switch {
+		case l.err == nil:
+		case first == nil:
+			first = fmt.Errorf("%s %s: %w", doing, l.peer, l.err)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		return fmt.Errorf("%w (and %d other peers failed)", first, more)
+	}
+	return first
+}
+
+// unstopped counts the peers that may still confirm that they have stopped.
+func (m *membership) unstopped() int {
+	n := 0
+	for _, l := range m.links {
+		if l.err == nil && !l.stopped {
+			n++
+		}
+	}
+	return n
+}
+
+// broadcast sends a message to every peer that has been told to start.
+func (m *membership) broadcast(message *jobpb.ToPeer) {
+	for _, l := range m.links {
+		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {
+			l.send(message)
+		}
+	}
+}
+
+// ask sends a message to the members of the view group, to which this process does not belong.
+func (m *membership) ask(message *jobpb.ToPeer) {
+	for _, l := range m.links {
+		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
+			l.send(message)
+		}
+	}
+}
+
+// recordKey records the public key of a process, which authenticates it to other processes.
+func (m *membership) recordKey(p view.Process, key []byte) {
+	if len(key) == proclink.KeySize && p.Replica < m.j.req.R {
+		copy(m.keys[(p.Rank*m.j.req.R+p.Replica)*proclink.KeySize:], key)
+	}
+}
+
+// row returns the row of a process in the membership table.
+func (m *membership) row(l *link, p view.Process) *jobpb.Member {
+	return &jobpb.Member{
+		Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: m.addrs(l.peer),
+		Machine: []byte(l.machine), Key: m.keyOf(l, p),
+	}
+}
+
+// keyOf returns the public key of a process on l. It is nil if the process has not reported it, or
+// if Begin carries it.
+func (m *membership) keyOf(l *link, p view.Process) []byte {
+	if p.Replica < m.j.req.R {
+		return nil
+	}
+	return l.keys[p]
+}
+
+// addrs returns the addresses at which the job's other peers can reach p.
+func (m *membership) addrs(p p2ppeer.ID) [][]byte {
+	var known []ma.Multiaddr
+	if p == m.j.s.cfg.Host.ID() {
+		known = m.j.s.cfg.Host.Addrs()
+	} else {
+		known = m.j.s.cfg.Host.Peerstore().Addrs(p)
+	}
+	var out [][]byte
+	for _, a := range known {
+		if b := a.Bytes(); len(b) <= jobpb.MaxAddr && len(out) < jobpb.MaxAddrs {
+			out = append(out, b)
+		}
+	}
+	return out
+}
+
+// entered reports whether all peers have been told where p runs although p is not in v yet.
+// No peer accepts a view with a process that it does not know.
+func (m *membership) entered(p view.Process, v view.View) bool {
+	return m.runsOn[p] != nil && v.State(p) == view.Vacant
+}
+
+// numbersKnown reports whether the numbers of all peers in the view group are known, so that a new
+// peer can get an unused one.
+func (m *membership) numbersKnown() bool {
+	for _, l := range m.runsOn {
+		if l.number == 0 && l.peer != m.j.s.cfg.Host.ID() {
+			return false
+		}
+	}
+	return true
+}
+
+// running returns the links to the peers that run the live replicas of a rank in v.
+func (m *membership) running(v view.View, rank int) (out []*link) {
+	for _, p := range v.LiveReplicas(rank) {
+		if l := m.runsOn[p]; l != nil {
+			out = append(out, l)
+		}
+	}
+	return out
+}
