@@ -84,7 +84,7 @@ func (e *execution) addTo(l *link, r *recruit) {
 	}
 	l.added[r.process] = r
 	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(r.process), Key: r.slots.Key[:]}}})
-	l.send(e.emitted(r.process.Rank)) // the peer must not repeat output that the user has
+	l.send(e.outputs.emitted(r.process.Rank)) // the peer must not repeat output that the user has
 }
 
 // handleStaging notes that a peer is still fetching the files of the processes that it adds.

@@ -52,12 +52,12 @@ func TestBacklogHoldsAllBufferedOutput(t *testing.T) {
 			Process: jobpb.FromProcess(other), Stream: uint32(s), First: lines, Data: bytes.Repeat([]byte("\n"), lastRead),
 		}}}})
 	}
-	e.wasOutputLeader[other] = true
-	if r := e.handleEarlyOutput(); r != nil || l.err != nil {
+	e.outputs.leaders[other] = true
+	if r := e.outputEarly(); r != nil || l.err != nil {
 		t.Fatalf("result %v, link %v", r, l.err)
 	}
 	for _, s := range []job.Stream{job.Stdout, job.Stderr} {
-		if got := e.emission.Next(0, s); got != lines+lastRead {
+		if got := e.outputs.emission.Next(0, s); got != lines+lastRead {
 			t.Errorf("the user gets %d lines, want %d", got, lines+lastRead)
 		}
 	}

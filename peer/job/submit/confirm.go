@@ -42,29 +42,14 @@ const (
 
 // newAccounts returns the accounts of a job that starts.
 func (e *execution) newAccounts() *job.Accounts {
-	e.printed = newTranscripts(e.j.req.N)
 	return &job.Accounts{
-		Tolerant: e.j.req.OnDivergence == Warn, Shown: e.printedBy, Counting: e.state.Counting, Speakers: e.speakers,
+		Tolerant: e.j.req.OnDivergence == Warn, Counting: e.state.Counting,
+		Shown:    func(rank int) (job.Printed, bool) { return e.outputs.printedBy(e.state.View(), rank) },
+		Speakers: func(rank int) []view.Process { return e.outputs.speakers(e.state.View(), rank) },
 		Name: func(p view.Process) string {
 			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, e.peers.peerOf(p))
 		},
 	}
-}
-
-// printedBy returns the part of a rank's standard output that the user has got, with the unfinished
-// last line that the user would get if the job were over. ok is false if that is unknown.
-func (e *execution) printedBy(rank int) (p job.Printed, ok bool) {
-	return e.printed[rank].with(e.emission.Tail(e.state.View(), rank, job.Stdout))
-}
-
-// speakers returns the processes that are, or have been, the output leader of a rank.
-func (e *execution) speakers(rank int) (ps []view.Process) {
-	for _, p := range e.state.View().Processes() {
-		if p.Rank == rank && e.wasOutputLeader[p] {
-			ps = append(ps, p)
-		}
-	}
-	return ps
 }
 
 // account handles a peer's account of its process p.

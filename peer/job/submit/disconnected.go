@@ -261,7 +261,7 @@ func (e *execution) resumed(h received) *job.Result {
 	}
 	l.expectedCount = answer.Said
 	for _, p := range l.processes {
-		delete(e.earlyOutput, p) // the peer repeats it
+		delete(e.outputs.early, p) // the peer repeats it
 	}
 	e.probeAddresses(l)
 	e.resend(l)
@@ -298,7 +298,7 @@ func (e *execution) resend(l *link) {
 		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 	}
 	for _, p := range l.processes {
-		l.send(e.emitted(p.Rank))
+		l.send(e.outputs.emitted(p.Rank))
 		if answer, asked := e.answers[p]; asked && answer == nil {
 			e.askFiles(p)
 		}

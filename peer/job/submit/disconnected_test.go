@@ -134,8 +134,8 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 		}
 	}
 	e.apply(e.state.Lost([]view.Process{master}, "is lost"))
-	e.handleEarlyOutput()
-	if got := e.emission.Next(0, job.Stdout); got != lines*records {
+	e.outputEarly()
+	if got := e.outputs.emission.Next(0, job.Stdout); got != lines*records {
 		t.Errorf("the user gets %d records, want %d", got, lines*records)
 	}
 }

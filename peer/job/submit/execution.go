@@ -25,17 +25,11 @@ type execution struct {
 	j                 *run
 	reserved          *reservation.Reservation
 	state             *job.State
-	emission          *job.Emission
+	outputs           *outputs
 	peers             *membership
-	flows             [][2]flow                // stdout and stderr of each rank
-	unacknowledged    map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
-	explained         bool                     // the user knows the routes
-	wasOutputLeader   map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
-	earlyOutput       map[view.Process]backlog // output of processes that are not output leaders yet
-	earlyReports      earlyReports             // divergence reports about receivers that have yet to join
-	toJoin            map[view.Process]backlog // messages about processes that have yet to join
-	ended             map[view.Process][2]bool // streams that the process has closed
-	withheld          withheld
+	explained         bool                              // the user knows the routes
+	earlyReports      earlyReports                      // divergence reports about receivers that have yet to join
+	toJoin            map[view.Process]backlog          // messages about processes that have yet to join
 	answers           map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
 	unwritten         bool                              // the files could not be written to the user's folder
 	early             []received                        // messages that arrived before the last peer had started
@@ -51,7 +45,6 @@ type execution struct {
 	generation        uint32                            // number of the current detector group
 	grouped           time.Time                         // when the current detector group was formed
 	accounts          *job.Accounts                     // of the replicas that have ended; nil: job without replicas
-	printed           []transcript                      // by rank: standard output that the user has got
 	views             *viewgroup.Group                  // the view group; nil: the submitter alone makes the views
 	agreed            *agreed                           // events of the view group that are not handled yet
 	resumption        *resumption                       // state of a resumed job; nil: this process started the job
@@ -87,24 +80,17 @@ type execution struct {
 func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e := &execution{
 		j: j, reserved: reserved,
-		state:           job.NewState(j.req.N, j.req.R),
-		emission:        job.NewEmission(j.req.N),
-		peers:           newMembership(j),
-		flows:           make([][2]flow, j.req.N),
-		unacknowledged:  make(map[int]bool),
-		wasOutputLeader: make(map[view.Process]bool),
-		earlyOutput:     make(map[view.Process]backlog),
-		earlyReports:    make(earlyReports),
-		toJoin:          make(map[view.Process]backlog),
-		unused:          make(map[p2ppeer.ID]reservation.Placement),
-		ended:           make(map[view.Process][2]bool),
-		withheld:        make(withheld),
-		answers:         make(map[view.Process]*jobpb.Collected),
-		agreed:          newAgreed(),
-		quiet:           make(chan struct{}, 1),
-		found:           make(chan finding, 1),
-		avoided:         make(avoidance),
-		lacking:         make(map[int][]string),
+		state:        job.NewState(j.req.N, j.req.R),
+		peers:        newMembership(j),
+		earlyReports: make(earlyReports),
+		toJoin:       make(map[view.Process]backlog),
+		unused:       make(map[p2ppeer.ID]reservation.Placement),
+		answers:      make(map[view.Process]*jobpb.Collected),
+		agreed:       newAgreed(),
+		quiet:        make(chan struct{}, 1),
+		found:        make(chan finding, 1),
+		avoided:      make(avoidance),
+		lacking:      make(map[int][]string),
 	}
 	if j.req.Heal && j.req.R > 1 {
 		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
@@ -113,7 +99,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	for _, p := range reserved.Placements {
 		e.peers.add(newLink(p, p.Processes...))
 	}
-	e.recordOutputLeaders(e.state.View())
+	e.outputs = newOutputs(e.state.View())
 	e.state.PeerOf = e.peers.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
 	if j.req.R > 1 {
@@ -178,7 +164,9 @@ func (e *execution) finish(ctx context.Context) job.Result {
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
 	}
-	e.printTails()
+	for _, t := range e.outputs.tails(e.state.View()) {
+		e.j.emit(t)
+	}
 	if err := e.j.keeper.writeResult(result, e.j.printer.unseenOutput()); err != nil {
 		e.j.warn(err.Error())
 	}
@@ -238,7 +226,7 @@ func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.R
 		r = e.catchUp()
 	}
 	if r == nil {
-		r = e.handleEarlyOutput()
+		r = e.outputEarly()
 	}
 	e.acknowledge()
 	return r
@@ -479,7 +467,7 @@ func (e *execution) apply(s job.Effects) *job.Result {
 // It returns the result, if there is one.
 func (e *execution) carryOut(s job.Effects) *job.Result {
 	if s.View != nil {
-		e.recordOutputLeaders(*s.View)
+		e.outputs.recordLeaders(*s.View)
 	}
 	if s.View != nil && e.resumption == nil {
 		e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
@@ -511,4 +499,49 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		e.heal()
 	}
 	return s.Result
+}
+
+// output passes output of process p to the user.
+func (e *execution) output(h received, p view.Process) *job.Result {
+	items, err := e.outputs.add(h, p)
+	for _, i := range items {
+		e.j.printer.print(i)
+	}
+	if err != nil {
+		return e.protocolError(h.link, err)
+	}
+	return nil
+}
+
+// outputEarly passes the queued output of processes that have become output leaders to the user.
+func (e *execution) outputEarly() (r *job.Result) {
+	for _, h := range e.outputs.takeEarly() {
+		if h.link.err == nil && r == nil {
+			r = e.output(h, h.msg.GetOutput().GetProcess().View())
+		}
+	}
+	return r
+}
+
+// shown handles the printer's receipts for output that has reached the user.
+func (e *execution) shown() *job.Result {
+	for _, p := range e.outputs.shown(e.j.printer.receipts()) {
+		if r := e.apply(e.state.Drained(p)); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// acknowledge tells the peers of each rank which output the user has, so that they drop it.
+func (e *execution) acknowledge() {
+	for rank := range e.outputs.unacknowledged {
+		m := e.outputs.emitted(rank)
+		for k := range e.state.View().R {
+			if l := e.peers.runsOn[view.Process{Rank: rank, Replica: k}]; l != nil {
+				l.send(m)
+			}
+		}
+		delete(e.outputs.unacknowledged, rank)
+	}
 }

@@ -93,7 +93,7 @@ func FuzzHear(f *testing.F) {
 		for range 2 {
 			e.handle(received{link: e.peers.links[0], msg: m})
 		}
-		e.printTails()
+		e.outputs.tails(e.state.View())
 		for _, p := range e.state.View().Processes()[1:] {
 			if !e.state.View().Live(p) {
 				t.Errorf("%v makes process %v %v", m, p, e.state.View().State(p))

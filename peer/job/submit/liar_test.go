@@ -59,22 +59,22 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 	e.apply(e.state.Exited(p, wellEnded))
 	waited := func(d time.Duration) {
 		t.Helper()
-		e.withheld[p] = e.withheld[p].Add(-d)
+		e.outputs.withheld[p] = e.outputs.withheld[p].Add(-d)
 		if r := e.loseWithholding(); r != nil {
 			t.Fatal(r)
 		}
 	}
-	if e.loseWithholding(); len(e.withheld) != 1 {
-		t.Fatalf("output is expected of %v, want %v", e.withheld, p)
+	if e.loseWithholding(); len(e.outputs.withheld) != 1 {
+		t.Fatalf("output is expected of %v, want %v", e.outputs.withheld, p)
 	}
 	if waited(59 * time.Second); !e.peers.reaches(p) {
 		t.Fatal("its peer is given up early")
 	}
-	e.flows[1][0].unread = 100
+	e.outputs.flows[1][0].unread = 100
 	if waited(2 * time.Second); !e.peers.reaches(p) {
 		t.Fatal("its peer is given up although the user has yet to read what came")
 	}
-	e.flows[1][0].unread = 0
+	e.outputs.flows[1][0].unread = 0
 	e.loseWithholding()
 	if waited(time.Minute); e.peers.reaches(p) || !e.peers.reaches(other) {
 		t.Errorf("reached are the peer %v and the other's %v", e.peers.reaches(p), e.peers.reaches(other))

@@ -259,7 +259,7 @@ func (e *execution) startRecruit(l *link) {
 		}
 	}
 	m.Members = append(m.Members, e.peers.row(l, r.process))
-	l.send(e.emitted(r.process.Rank)) // the peer must not send output that the user has
+	l.send(e.outputs.emitted(r.process.Rank)) // the peer must not send output that the user has
 	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
 }
 
@@ -313,7 +313,7 @@ func (e *execution) joined(p view.Process) *job.Result {
 	if l.err != nil {
 		return e.lose(l, "it was lost while it joined", l.err)
 	}
-	l.send(e.emitted(p.Rank))
+	l.send(e.outputs.emitted(p.Rank))
 	if e.begin != nil {
 		l.send(e.begin)
 		e.probeAddresses(l)

@@ -134,15 +134,12 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	e := newExecution(j, r)
 	e.serveSites()
 	e.resumption = &resumption{collected: make(map[view.Process]*jobpb.Collected)}
-	e.emission, e.begin = job.ResumeEmission(shown), begin
+	e.begin = begin
+	e.outputs.resume(shown, printed)
 	if begin != nil {
 		e.state.Resume()
 	}
-	for rank := range shown {
-		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
-	}
 	if e.accounts != nil {
-		e.printed = printed
 		e.accounts.Speakers = nil // earlier ones are unknown
 	}
 	e.reconnectDeadline = time.After(j.req.Away)

@@ -35,17 +35,15 @@ var errWithheld = errors.New("its process has ended, but the rest of its output 
 
 // loseWithholding gives up the peers that withhold output of an output leader that has ended, so that
 // another replica becomes output leader. A rank without another replica fails, so its peer gets
-// more time. A peer is not blamed while the user has yet to read output of the rank, because flow
-// control may keep the peer from sending more.
+// more time.
 func (e *execution) loseWithholding() *job.Result {
 	var speakers []view.Process
 	for _, p := range e.state.Undrained() {
-		f := e.flows[p.Rank]
-		if l := e.peers.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && f[0].unread+f[1].unread == 0 && e.ended[p] != [2]bool{true, true} {
+		if l := e.peers.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && e.outputs.owes(p) {
 			speakers = append(speakers, p)
 		}
 	}
-	for _, p := range e.withheld.overdue(speakers, e.outputTimeout, time.Now()) {
+	for _, p := range e.outputs.withheld.overdue(speakers, e.outputTimeout, time.Now()) {
 		if l := e.peers.runsOn[p]; l.err == nil {
 			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
 				return r
