@@ -299,9 +299,7 @@ func (e *execution) resend(l *link) {
 	}
 	for _, p := range l.processes {
 		l.send(e.outputs.emitted(p.Rank))
-		if answer, asked := e.answers[p]; asked && answer == nil {
-			e.askFiles(p)
-		}
+		e.collector.askAgain(p)
 	}
 }
 

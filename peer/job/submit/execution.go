@@ -3,7 +3,6 @@ package submit
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -27,32 +26,31 @@ type execution struct {
 	state             *job.State
 	outputs           *outputs
 	peers             *membership
-	explained         bool                              // the user knows the routes
-	earlyReports      earlyReports                      // divergence reports about receivers that have yet to join
-	toJoin            map[view.Process]backlog          // messages about processes that have yet to join
-	answers           map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
-	unwritten         bool                              // the files could not be written to the user's folder
-	early             []received                        // messages that arrived before the last peer had started
-	group             []p2ppeer.ID                      // members of the detector group
-	detector          *faultdetect.Group                // nil until all peers have started
-	quiet             chan struct{}                     // holds a token when the detector may have failed a peer
-	deferredFailures  []*link                           // to peers that the detector failed while out of touch
-	partitioned       bool                              // out of touch with the majority, which may continue; see disconnected.go
-	reconnectDeadline <-chan time.Time                  // reconnect deadline of the job; also see limit (resume.go)
-	peersDeadline     <-chan time.Time                  // deadline for the other peers to reconnect
-	exitDeadline      <-chan time.Time                  // deadline for reports on finished processes; see loseUnreported
-	pendingChanges    []viewgroup.Committed             // changes agreed on while disconnected, not applied yet
-	generation        uint32                            // number of the current detector group
-	grouped           time.Time                         // when the current detector group was formed
-	accounts          *job.Accounts                     // of the replicas that have ended; nil: job without replicas
-	views             *viewgroup.Group                  // the view group; nil: the submitter alone makes the views
-	agreed            *agreed                           // events of the view group that are not handled yet
-	resumption        *resumption                       // state of a resumed job; nil: this process started the job
-	replaced          bool                              // another process has resumed the job
-	until             time.Time                         // end of the job's time limit; zero: none
-	keptAliveAt       time.Time                         // time of the last message to peers that wait for the start
-	staging           bool                              // the peers fetch files; a disconnected peer may reconnect
-	begin             *jobpb.ToPeer                     // lets processes leave mpj.Init; nil until all have called it
+	explained         bool                     // the user knows the routes
+	earlyReports      earlyReports             // divergence reports about receivers that have yet to join
+	toJoin            map[view.Process]backlog // messages about processes that have yet to join
+	confirmation      *confirmation
+	collector         *collector
+	early             []received            // messages that arrived before the last peer had started
+	group             []p2ppeer.ID          // members of the detector group
+	detector          *faultdetect.Group    // nil until all peers have started
+	quiet             chan struct{}         // holds a token when the detector may have failed a peer
+	deferredFailures  []*link               // to peers that the detector failed while out of touch
+	partitioned       bool                  // out of touch with the majority, which may continue; see disconnected.go
+	reconnectDeadline <-chan time.Time      // reconnect deadline of the job; also see limit (resume.go)
+	peersDeadline     <-chan time.Time      // deadline for the other peers to reconnect
+	exitDeadline      <-chan time.Time      // deadline for reports on finished processes; see loseUnreported
+	pendingChanges    []viewgroup.Committed // changes agreed on while disconnected, not applied yet
+	generation        uint32                // number of the current detector group
+	grouped           time.Time             // when the current detector group was formed
+	views             *viewgroup.Group      // the view group; nil: the submitter alone makes the views
+	agreed            *agreed               // events of the view group that are not handled yet
+	resumption        *resumption           // state of a resumed job; nil: this process started the job
+	replaced          bool                  // another process has resumed the job
+	until             time.Time             // end of the job's time limit; zero: none
+	keptAliveAt       time.Time             // time of the last message to peers that wait for the start
+	staging           bool                  // the peers fetch files; a disconnected peer may reconnect
+	begin             *jobpb.ToPeer         // lets processes leave mpj.Init; nil until all have called it
 
 	entry         *job.Entry         // nil: a resumed job
 	entryTicks    <-chan time.Time   // ticks until the job has begun
@@ -85,7 +83,6 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		earlyReports: make(earlyReports),
 		toJoin:       make(map[view.Process]backlog),
 		unused:       make(map[p2ppeer.ID]reservation.Placement),
-		answers:      make(map[view.Process]*jobpb.Collected),
 		agreed:       newAgreed(),
 		quiet:        make(chan struct{}, 1),
 		found:        make(chan finding, 1),
@@ -102,8 +99,11 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e.outputs = newOutputs(e.state.View())
 	e.state.PeerOf = e.peers.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
-	if j.req.R > 1 {
-		e.accounts = e.newAccounts()
+	e.confirmation = newConfirmation(j, e.state, e.peers, e.outputs)
+	e.confirmation.ran, e.confirmation.while = e.ran, e.handleWhile
+	e.collector = &collector{
+		j: j, state: e.state, peers: e.peers, accounts: e.confirmation.accounts, next: e.handleNext,
+		answers: make(map[view.Process]*jobpb.Collected),
 	}
 	return e
 }
@@ -152,15 +152,15 @@ func (e *execution) finish(ctx context.Context) job.Result {
 	}
 	e.reportRecoveries()
 	if result.Status == job.StatusOK {
-		result = e.awaitConfirmation(ctx)
+		result = e.confirmation.await(ctx)
 	}
 	if result.Status == job.StatusOK && len(e.j.req.Outputs) > 0 {
-		result = e.collect(ctx)
+		result = e.collector.collect(ctx)
 	}
 	switch {
 	case e.replaced:
 		return e.yield(e.takenOver())
-	case e.unwritten && e.j.keeper != nil && (e.views != nil || e.resumption != nil):
+	case e.collector.unwritten && e.j.keeper != nil && (e.views != nil || e.resumption != nil):
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
 	}
@@ -232,6 +232,36 @@ func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.R
 	return r
 }
 
+// handleWhile handles events while a condition holds, for at most the given time. Time in which this
+// process did not run, or was cut off, does not count: it could not receive messages.
+func (e *execution) handleWhile(ctx context.Context, most time.Duration, condition func() bool) *job.Result {
+	for condition() && most > 0 {
+		before := time.Now()
+		late, cancel := context.WithTimeout(ctx, most)
+		r := e.handleNext(ctx, late.Done())
+		cancel()
+		switch {
+		case r != nil:
+			return r
+		case ctx.Err() != nil:
+			r := stoppedBy(ctx, e.j.req)
+			return &r
+		case !e.partitioned:
+			most -= min(time.Since(before), 2*pulsePeriod)
+		}
+	}
+	return nil
+}
+
+// ran returns how long the processes have been running, or, for a resumed job, how long the job has
+// existed.
+func (e *execution) ran() time.Duration {
+	if e.resumption != nil {
+		return e.elapsed()
+	}
+	return time.Since(e.begun)
+}
+
 // next waits for the next event and returns the function that handles it.
 func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.Result {
 	quietly := func(do func()) func() *job.Result { return func() *job.Result { do(); return nil } }
@@ -268,280 +298,4 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	case <-also:
 	}
 	return quietly(func() {})
-}
-
-// receive handles a message, or an error, from a control stream.
-func (e *execution) receive(h received) *job.Result {
-	h.link.heardAt = time.Now()
-	switch {
-	case h.back:
-		return e.resumed(h)
-	case h.link.acceptMessage(h):
-		return e.handle(h)
-	}
-	return nil
-}
-
-// handle handles one message of a peer, or the end of its control stream. A peer that ended the
-// stream itself is lost to the job, since it ends its part of the job too. After other errors the
-// submitter reconnects where it can (disconnected.go, reconnect.go).
-func (e *execution) handle(h received) *job.Result {
-	switch {
-	case h.link.err != nil:
-		return nil // a late message of a peer that was given up
-	case isReplaced(h.err):
-		e.replaced = true
-		r := e.takenOver()
-		return &r
-	case h.link.retired:
-		e.handleRetired(h)
-		return nil
-	case h.link.recruit != nil:
-		return e.handleRecruit(h)
-	case errors.Is(h.err, errRefused):
-		return e.lose(h.link, "the connection to it broke", h.err)
-	case garbled(h.err):
-		return e.protocolError(h.link, h.err)
-	case h.err != nil && (e.partitioned || e.resumption != nil):
-		return e.disconnect(h.link, h.err)
-	case h.err != nil && e.mayReconnect(h.link, h.err):
-		return e.reconnect(h.link, h.err)
-	case h.err != nil:
-		return e.lose(h.link, "the connection to it broke", h.err)
-	}
-	if h.msg.GetStaging() != nil { // it only shows that the peer is connected, as receive has noted
-		h.link.handleStaging()
-		return nil
-	}
-	if reason := h.msg.GetOutside().GetReason(); reason != "" {
-		return e.lose(h.link, plain(reason), errOutside)
-	}
-	if e.resumption != nil {
-		if meant, err := e.resumption.handle(h.link, h.msg); err != nil {
-			return e.protocolError(h.link, err)
-		} else if meant {
-			return nil
-		}
-	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
-		e.suspect(b.Suspect)
-		return nil
-	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
-		return e.handlePaths(h.link, b.Paths)
-	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
-		e.paused(h.link, b.Paused)
-		return nil
-	}
-	p, ok := processOf(h.msg)
-	if meant, r := e.handleAddition(h, p); meant {
-		return r
-	}
-	if !ok || e.peers.runsOn[p] != h.link {
-		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
-	}
-	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
-		return e.queueUntilJoined(h, p)
-	}
-	return e.handleReport(p, h)
-}
-
-// handleReport handles a peer's message about its process p.
-func (e *execution) handleReport(p view.Process, h received) *job.Result {
-	switch b := h.msg.Body.(type) {
-	case *jobpb.FromPeer_Initialized:
-		e.peers.recordKey(p, b.Initialized.Key)
-		if e.entry != nil {
-			e.entry.Initialized(p, time.Now())
-		}
-		return e.apply(e.state.Initialized(p))
-	case *jobpb.FromPeer_Output:
-		return e.output(h, p)
-	case *jobpb.FromPeer_Exited:
-		return e.exited(h.link, p, exitOf(b.Exited, h.link.peer))
-	case *jobpb.FromPeer_Aborted:
-		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peers.peerOf(p)))
-	case *jobpb.FromPeer_Collected:
-		return e.collected(h.link, p, b.Collected)
-	case *jobpb.FromPeer_Ahead:
-		return e.apply(e.state.Ahead(p))
-	case *jobpb.FromPeer_Stalled:
-		return e.stalled(p)
-	case *jobpb.FromPeer_UpToDate:
-		return e.apply(e.state.UpToDate(p, b.UpToDate.GetSince(), b.UpToDate.GetTerm()))
-	case *jobpb.FromPeer_Leaving:
-		return e.apply(e.state.Leaves(p))
-	case *jobpb.FromPeer_Diverged:
-		return e.diverged(h.link, p, b.Diverged)
-	case *jobpb.FromPeer_Account:
-		return e.account(h.link, p, b.Account)
-	case *jobpb.FromPeer_Healed:
-		return e.healed(p, b.Healed)
-	case *jobpb.FromPeer_Unkept:
-		if b.Unkept.Lapsed {
-			return e.apply(e.state.Lapsed(p, plain(b.Unkept.Reason)))
-		}
-		return e.apply(e.state.Unkept(p, plain(b.Unkept.Reason)))
-	}
-	return nil
-}
-
-// exited handles the end of a process. The report must not contradict earlier messages: the peer
-// reports a call of mpj.Init before the exit, and mpj.Init returns only once the job has begun. The
-// submitter of a resumed job does not know all earlier messages, so it does not check this.
-func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
-	if e.resumption == nil && e.state.View().Live(p) && (x.Initialized && !e.state.Called(p) || x.Finalized && !e.state.Begun()) {
-		return e.protocolError(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
-	}
-	if e.entry != nil && x.Good() {
-		e.entry.Arrived(p, time.Now())
-	}
-	return e.apply(e.state.Exited(p, x))
-}
-
-// processOf returns the process that a message is about.
-func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
-	switch b := m.Body.(type) {
-	case *jobpb.FromPeer_Initialized:
-		return b.Initialized.GetProcess().View(), true
-	case *jobpb.FromPeer_Added:
-		return b.Added.GetProcess().View(), true
-	case *jobpb.FromPeer_Finalized:
-		return b.Finalized.GetProcess().View(), true
-	case *jobpb.FromPeer_Output:
-		return b.Output.GetProcess().View(), true
-	case *jobpb.FromPeer_Exited:
-		return b.Exited.GetProcess().View(), true
-	case *jobpb.FromPeer_Aborted:
-		return b.Aborted.GetProcess().View(), true
-	case *jobpb.FromPeer_Collected:
-		return b.Collected.GetProcess().View(), true
-	case *jobpb.FromPeer_Ahead:
-		return b.Ahead.GetProcess().View(), true
-	case *jobpb.FromPeer_Stalled:
-		return b.Stalled.GetProcess().View(), true
-	case *jobpb.FromPeer_UpToDate:
-		return b.UpToDate.GetProcess().View(), true
-	case *jobpb.FromPeer_Leaving:
-		return b.Leaving.GetProcess().View(), true
-	case *jobpb.FromPeer_Diverged:
-		return b.Diverged.GetProcess().View(), true
-	case *jobpb.FromPeer_Account:
-		return b.Account.GetProcess().View(), true
-	case *jobpb.FromPeer_Healed:
-		return b.Healed.GetProcess().View(), true
-	case *jobpb.FromPeer_Unkept:
-		return b.Unkept.GetProcess().View(), true
-	}
-	return p, false
-}
-
-// apply carries out the effects of an event. Without a view group, proposed changes take effect at
-// once, because the submitter is the only voter.
-func (e *execution) apply(s job.Effects) *job.Result {
-	r := e.carryOut(s)
-	if s.Joined != nil {
-		r = cmp.Or(r, e.joined(*s.Joined))
-		r = cmp.Or(r, e.handleEarlyReports(*s.Joined))
-	}
-	for _, p := range s.Outvoted {
-		if l := e.peers.runsOn[p]; l != nil {
-			e.avoided.Distrust(l.peer)
-		}
-	}
-	for _, c := range s.Propose {
-		switch {
-		case e.resumption != nil:
-			e.peers.ask(e.proposeMessage(c))
-		case e.views != nil:
-			e.views.Propose(c)
-		default:
-			r = cmp.Or(r, e.commit(c, []p2ppeer.ID{e.j.s.cfg.Host.ID()}))
-		}
-	}
-	return r
-}
-
-// carryOut carries out the effects, except Joined, Outvoted and the proposals, which apply handles.
-// It returns the result, if there is one.
-func (e *execution) carryOut(s job.Effects) *job.Result {
-	if s.View != nil {
-		e.outputs.recordLeaders(*s.View)
-	}
-	if s.View != nil && e.resumption == nil {
-		e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
-	}
-	if s.Begin {
-		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.peers.keys, Places: e.peers.places()}}}
-		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
-			e.j.warn(err.Error())
-		}
-		e.peers.broadcast(e.begin)
-		for _, l := range e.peers.links {
-			if !l.endpoints.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
-				e.probeAddresses(l)
-			}
-		}
-		if e.j.keeper != nil && e.views != nil {
-			e.j.keeper.told = true
-			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("if this p2prun is killed, p2prun --attach %.8s resumes the job", e.j.spec.ID)})
-		}
-	}
-	for _, note := range s.Notes {
-		e.j.emit(Event{Kind: ViewEvent, Text: note})
-	}
-	if e.begin != nil && (s.Begin || s.View != nil) {
-		e.j.s.setPartners(e.j.spec.ID, e.peers.partners())
-	}
-	if s.View != nil {
-		e.j.emit(Event{Kind: ViewEvent, View: s.View, By: s.By})
-		e.heal()
-	}
-	return s.Result
-}
-
-// output passes output of process p to the user.
-func (e *execution) output(h received, p view.Process) *job.Result {
-	items, err := e.outputs.add(h, p)
-	for _, i := range items {
-		e.j.printer.print(i)
-	}
-	if err != nil {
-		return e.protocolError(h.link, err)
-	}
-	return nil
-}
-
-// outputEarly passes the queued output of processes that have become output leaders to the user.
-func (e *execution) outputEarly() (r *job.Result) {
-	for _, h := range e.outputs.takeEarly() {
-		if h.link.err == nil && r == nil {
-			r = e.output(h, h.msg.GetOutput().GetProcess().View())
-		}
-	}
-	return r
-}
-
-// shown handles the printer's receipts for output that has reached the user.
-func (e *execution) shown() *job.Result {
-	for _, p := range e.outputs.shown(e.j.printer.receipts()) {
-		if r := e.apply(e.state.Drained(p)); r != nil {
-			return r
-		}
-	}
-	return nil
-}
-
-// acknowledge tells the peers of each rank which output the user has, so that they drop it.
-func (e *execution) acknowledge() {
-	for rank := range e.outputs.unacknowledged {
-		m := e.outputs.emitted(rank)
-		for k := range e.state.View().R {
-			if l := e.peers.runsOn[view.Process{Rank: rank, Replica: k}]; l != nil {
-				l.send(m)
-			}
-		}
-		delete(e.outputs.unacknowledged, rank)
-	}
 }

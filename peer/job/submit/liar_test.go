@@ -20,10 +20,10 @@ func TestV4UninvitedProcessIsTolerated(t *testing.T) {
 	if e.peers.reaches(uninvited) || e.peers.peerOf(uninvited) == "" {
 		t.Error("its peer is known")
 	}
-	if _, ok, _ := e.fileSource(0); ok {
+	if _, ok, _ := e.collector.fileSource(0); ok {
 		t.Error("it is asked for its files")
 	}
-	if slices.Contains(e.confirmingReplicas(), uninvited) {
+	if slices.Contains(e.confirmation.confirmingReplicas(), uninvited) {
 		t.Error("it owes an account")
 	}
 }

@@ -48,12 +48,11 @@ import (
 
 // resumption is the state of a resumed job.
 type resumption struct {
-	hurried   bool                              // do not wait any longer for peers whose processes have all failed
-	waited    bool                              // do not wait any longer for any disconnected peer
-	due       bool                              // give up late peers that run nothing, in the next loseLate
-	asked     bool                              // a request is not agreed on yet
-	caughtUp  bool                              // with everything that the connected peers know
-	collected map[view.Process]*jobpb.Collected // file lists that arrived before they were needed
+	hurried  bool // do not wait any longer for peers whose processes have all failed
+	waited   bool // do not wait any longer for any disconnected peer
+	due      bool // give up late peers that run nothing, in the next loseLate
+	asked    bool // a request is not agreed on yet
+	caughtUp bool // with everything that the connected peers know
 }
 
 // Attach resumes a kept job and continues as Run would have. When ctx ends, the job is cancelled.
@@ -133,14 +132,14 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	}
 	e := newExecution(j, r)
 	e.serveSites()
-	e.resumption = &resumption{collected: make(map[view.Process]*jobpb.Collected)}
+	e.resumption, e.collector.early = &resumption{}, make(map[view.Process]*jobpb.Collected)
 	e.begin = begin
 	e.outputs.resume(shown, printed)
 	if begin != nil {
 		e.state.Resume()
 	}
-	if e.accounts != nil {
-		e.accounts.Speakers = nil // earlier ones are unknown
+	if e.confirmation.accounts != nil {
+		e.confirmation.accounts.Speakers = nil // earlier ones are unknown
 	}
 	e.reconnectDeadline = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)

@@ -90,7 +90,7 @@ type waits struct {
 	// another replica are collected.
 	files time.Duration
 	// confirm is the least time for which a finished job waits until its answer is confirmed; see
-	// awaitConfirmation.
+	// confirmation.
 	confirm time.Duration
 	// stop is how long the submitter waits for peers to confirm that they have released everything
 	// of a job that is over.
