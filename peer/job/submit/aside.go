@@ -8,7 +8,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // A silent replica delays its rank: outcomes wait until each replica that counts has them. The
@@ -70,7 +69,7 @@ func (u *suspicion) setAside(is bool, now time.Time) bool {
 // stalled handles the report of a master that its rank waits for other replicas.
 func (e *execution) stalled(p view.Process) (r *job.Result) {
 	v := e.state.View()
-	if !v.IsMaster(p) || e.detector == nil || e.partitioned || e.resumption != nil || e.views != nil && e.views.Contact() != viewgroup.InTouch {
+	if !v.IsMaster(p) || e.detection.detector == nil || e.partitioned || e.resumption != nil || !e.views.inTouch() {
 		return nil
 	}
 	for _, q := range v.LiveReplicas(p.Rank) {
@@ -78,7 +77,7 @@ func (e *execution) stalled(p view.Process) (r *job.Result) {
 		switch {
 		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
 		case l.suspicion.duration() == 0:
-			cmp.Or(l.group, e.detector).Silent(l.peer, 1) // its silence may have begun just now
+			e.detection.question(l)
 		case l.suspicion.isLong(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.suspicion.setAside(v.AsideSince(q) != 0, time.Now()):
 			e.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
 			r = cmp.Or(r, e.apply(e.state.SetAside(q)))

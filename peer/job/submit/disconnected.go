@@ -18,7 +18,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // What a submitter does that is cut off from the majority of the view group while the group may
@@ -48,18 +47,9 @@ const (
 )
 
 // leaves reports whether the job's peers may continue without the submitter: the job has begun, and
-// the voters that are not known to be lost are a majority without it.
+// they have a majority.
 func (e *execution) leaves() bool {
-	if e.views == nil || e.begin == nil || e.j.req.Away == 0 {
-		return false
-	}
-	left := 0
-	for _, l := range e.peers.links {
-		if l.err == nil && !l.retired && l.peer != e.j.s.cfg.Host.ID() && e.views.Votes(l.peer) {
-			left++
-		}
-	}
-	return 2*left > e.views.Voters()
+	return e.begin != nil && e.j.req.Away != 0 && e.views.majorityElsewhere()
 }
 
 const (
@@ -87,7 +77,7 @@ func (e *execution) detectSleep() (r *job.Result) {
 	for _, l := range e.peers.links {
 		r = cmp.Or(r, e.disconnect(l, nil))
 	}
-	if e.views.Contact() == viewgroup.InTouch { // otherwise takeAgreed sets it later
+	if e.views.inTouch() { // otherwise takeAgreed sets it later
 		e.peersDeadline = time.After(e.j.s.waits.reconnect)
 	}
 	return r
@@ -274,20 +264,18 @@ func (e *execution) resend(l *link) {
 	for p, key := range l.dropped {
 		l.send(dropMessage(p, key))
 	}
-	if e.generation > 0 && slices.Contains(e.group, l.peer) { // not for a peer that joined the job after the group was formed
-		l.send(e.joinMessage(e.group...))
-	}
+	e.detection.repeatJoin(l)
 	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // a process that has yet to join waits for its view
 		l.send(e.begin)
 	}
 	if e.resumption != nil { // the peer knows later views than this process
 		for p := range e.peers.runsOn {
 			if e.peers.entered(p, e.state.View()) && e.state.JoinPending(p.Rank) {
-				e.repeatJoin(l, p)
+				e.views.repeatJoin(l, p)
 			}
 		}
 		for _, c := range e.state.Asked() {
-			l.send(e.proposeMessage(c))
+			l.send(e.views.proposeMessage(c))
 		}
 	} else {
 		for p, on := range e.peers.runsOn {
@@ -312,7 +300,7 @@ func isDisconnected(l *link) bool {
 // rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or
 // is lost.
 func (e *execution) rejoin() (r *job.Result) {
-	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.peers.links, isDisconnected) {
+	if !e.views.inTouch() || slices.ContainsFunc(e.peers.links, isDisconnected) {
 		return nil
 	}
 	e.partitioned, e.reconnectDeadline, e.peersDeadline = false, nil, nil

@@ -39,7 +39,7 @@ func (b *bed) resuming(m *member, script func(*part)) {
 func (b *bed) partedOn() *execution {
 	e := newHearing(b)
 	e.j.s, e.j.req.Away, e.partitioned = b.submitter, time.Hour, true
-	e.agreed, e.peers.inbox = newAgreed(), newInbox()
+	e.views.events, e.peers.inbox = newAgreed(), newInbox()
 	for i, m := range b.peers {
 		e.peers.links[i].peer = m.ID()
 	}
@@ -77,8 +77,8 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 	for _, m := range with {
 		join(m, c)
 	}
-	c.Committed, c.Contact = e.agreed.committed, e.agreed.contacted
-	e.views, e.begin = join(b.own, c), &jobpb.ToPeer{}
+	c.Committed, c.Contact = e.views.events.committed, e.views.events.contacted
+	e.views.group, e.begin = join(b.own, c), &jobpb.ToPeer{}
 }
 
 // nextHeard returns the next event of a link.
@@ -191,9 +191,9 @@ func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 		b.resuming(m, func(p *part) { p.says("no such job here") })
 	}
 	b.agreeing(e)
-	for e.views.Contact() == viewgroup.InTouch {
+	for e.views.inTouch() {
 		select {
-		case <-e.agreed.news:
+		case <-e.views.events.news:
 		case <-time.After(eventTimeout):
 			t.Fatal("it is in touch with nobody, and does not know")
 		}
@@ -228,7 +228,7 @@ func TestSuspendedSubmitterSetsAReconnectDeadline(t *testing.T) {
 	}
 	for limit := time.After(eventTimeout); e.peersDeadline == nil; {
 		select {
-		case <-e.agreed.news:
+		case <-e.views.events.news:
 			e.takeAgreed()
 		case <-limit:
 			t.Fatal("nobody is given up, late or never")

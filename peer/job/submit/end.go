@@ -47,7 +47,7 @@ func (e *execution) stop(reason string) {
 			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {
 				h.link.stopped = true
 			}
-		case <-e.quiet:
+		case <-e.detection.failed:
 			for _, l := range e.peers.links {
 				if l.silent.Load() {
 					l.lose(errSilent)
@@ -77,8 +77,8 @@ func (e *execution) loseUntold() {
 		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", plural(uint64(left), "peer")))
 		return
 	}
-	if e.views == nil { // their fault detectors notice the end
-		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", plural(uint64(left), "peer"), e.hang()))
+	if e.views.group == nil { // their fault detectors notice the end
+		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", plural(uint64(left), "peer"), e.j.hang()))
 		return
 	}
 	e.j.keeper.leave(left)
@@ -124,12 +124,8 @@ func stopMessage(reason string) *jobpb.ToPeer {
 // redeemed.
 func (e *execution) close() {
 	close(e.peers.inbox.done)
-	if e.detector != nil {
-		e.detector.Close()
-	}
-	if e.views != nil {
-		e.views.Close()
-	}
+	e.detection.close()
+	e.views.close()
 	for _, stop := range e.stopServing {
 		stop()
 	}
@@ -139,9 +135,7 @@ func (e *execution) close() {
 	unused := slices.Collect(maps.Values(e.unused))
 	for _, l := range e.peers.links {
 		l.close()
-		if l.group != nil {
-			l.group.Close()
-		}
+		l.leaveGroup()
 		e.j.s.cfg.Host.ConnManager().Unprotect(l.peer, e.tag())
 		if !l.redeemed {
 			unused = append(unused, l.slots)

@@ -10,7 +10,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -31,35 +30,30 @@ type execution struct {
 	toJoin            map[view.Process]backlog // messages about processes that have yet to join
 	confirmation      *confirmation
 	collector         *collector
-	early             []received            // messages that arrived before the last peer had started
-	group             []p2ppeer.ID          // members of the detector group
-	detector          *faultdetect.Group    // nil until all peers have started
-	quiet             chan struct{}         // holds a token when the detector may have failed a peer
+	early             []received // messages that arrived before the last peer had started
+	detection         *detectorGroup
 	deferredFailures  []*link               // to peers that the detector failed while out of touch
 	partitioned       bool                  // out of touch with the majority, which may continue; see disconnected.go
 	reconnectDeadline <-chan time.Time      // reconnect deadline of the job; also see limit (resume.go)
 	peersDeadline     <-chan time.Time      // deadline for the other peers to reconnect
 	exitDeadline      <-chan time.Time      // deadline for reports on finished processes; see loseUnreported
 	pendingChanges    []viewgroup.Committed // changes agreed on while disconnected, not applied yet
-	generation        uint32                // number of the current detector group
-	grouped           time.Time             // when the current detector group was formed
-	views             *viewgroup.Group      // the view group; nil: the submitter alone makes the views
-	agreed            *agreed               // events of the view group that are not handled yet
-	resumption        *resumption           // state of a resumed job; nil: this process started the job
-	replaced          bool                  // another process has resumed the job
-	until             time.Time             // end of the job's time limit; zero: none
-	keptAliveAt       time.Time             // time of the last message to peers that wait for the start
-	staging           bool                  // the peers fetch files; a disconnected peer may reconnect
-	begin             *jobpb.ToPeer         // lets processes leave mpj.Init; nil until all have called it
+	views             *viewGroup
+	resumption        *resumption   // state of a resumed job; nil: this process started the job
+	replaced          bool          // another process has resumed the job
+	until             time.Time     // end of the job's time limit; zero: none
+	keptAliveAt       time.Time     // time of the last message to peers that wait for the start
+	staging           bool          // the peers fetch files; a disconnected peer may reconnect
+	begin             *jobpb.ToPeer // lets processes leave mpj.Init; nil until all have called it
 
-	entry         *job.Entry         // nil: a resumed job
-	entryTicks    <-chan time.Time   // ticks until the job has begun
-	healing       *job.Healing       // nil: lost replicas are not replaced
-	healTicks     <-chan time.Time   // ticks every healPeriod
-	touchTicks    <-chan time.Time   // ticks every touchPeriod; nil: the job is not kept
-	pulseTicks    <-chan time.Time   // ticks every pulsePeriod
-	presenceTicks <-chan time.Time   // ticks every presencePeriod during startWindow
-	presenceAt    time.Time          // time of its last tick
+	entry         *job.Entry       // nil: a resumed job
+	entryTicks    <-chan time.Time // ticks until the job has begun
+	healing       *job.Healing     // nil: lost replicas are not replaced
+	healTicks     <-chan time.Time // ticks every healPeriod
+	touchTicks    <-chan time.Time // ticks every touchPeriod; nil: the job is not kept
+	pulseTicks    <-chan time.Time // ticks every pulsePeriod
+	presenceTicks <-chan time.Time // ticks every presencePeriod during startWindow
+	presence      presence
 	begun         time.Time          // when all peers had started the job
 	warned        bool               // the user knows which peers are out of reach, see outage.go
 	lastUptime    time.Duration      // uptime at the last check that this process runs
@@ -83,8 +77,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		earlyReports: make(earlyReports),
 		toJoin:       make(map[view.Process]backlog),
 		unused:       make(map[p2ppeer.ID]reservation.Placement),
-		agreed:       newAgreed(),
-		quiet:        make(chan struct{}, 1),
+		detection:    newDetectorGroup(j),
 		found:        make(chan finding, 1),
 		avoided:      make(avoidance),
 		lacking:      make(map[int][]string),
@@ -96,6 +89,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	for _, p := range reserved.Placements {
 		e.peers.add(newLink(p, p.Processes...))
 	}
+	e.views = newViewGroup(j, e.peers)
 	e.outputs = newOutputs(e.state.View())
 	e.state.PeerOf = e.peers.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
@@ -139,9 +133,9 @@ func (e *execution) finish(ctx context.Context) job.Result {
 		defer touch.Stop()
 		e.touchTicks = touch.C
 	}
-	presence := time.NewTicker(presencePeriod)
-	defer presence.Stop()
-	e.presenceTicks, e.presenceAt = presence.C, e.begun
+	reports := time.NewTicker(presencePeriod)
+	defer reports.Stop()
+	e.presenceTicks, e.presence = reports.C, presence{e.begun, e.begun}
 	pulse := time.NewTicker(pulsePeriod)
 	defer pulse.Stop()
 	e.pulseTicks = pulse.C
@@ -160,7 +154,7 @@ func (e *execution) finish(ctx context.Context) job.Result {
 	switch {
 	case e.replaced:
 		return e.yield(e.takenOver())
-	case e.collector.unwritten && e.j.keeper != nil && (e.views != nil || e.resumption != nil):
+	case e.collector.unwritten && e.j.keeper != nil && (e.views.group != nil || e.resumption != nil):
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
 	}
@@ -219,7 +213,7 @@ func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.R
 	if e.partitioned && r == nil {
 		r = e.rejoin()
 	}
-	if e.partitioned && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
+	if e.partitioned && r == nil && !e.views.inTouch() && !e.leaves() {
 		r = e.reconnectTimedOut() // no peer is left to reconnect to
 	}
 	if e.resumption != nil && r == nil {
@@ -275,13 +269,17 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 		return e.dropLatePeers
 	case <-e.exitDeadline:
 		return e.loseUnreported
-	case <-e.quiet:
+	case <-e.detection.failed:
 		return e.handleVerdicts
 	case <-e.presenceTicks:
-		return quietly(e.reviewPresence)
+		return quietly(func() {
+			if e.partitioned || e.resumption != nil || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.replaceAfter()) {
+				e.presenceTicks = nil
+			}
+		})
 	case <-e.entryTicks:
 		return e.awaitEntry
-	case <-e.agreed.news:
+	case <-e.views.events.news:
 		return e.takeAgreed
 	case f := <-e.found:
 		return quietly(func() { e.handleFound(f) })

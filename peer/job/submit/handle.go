@@ -245,12 +245,7 @@ func (e *execution) apply(s job.Effects) *job.Result {
 		}
 	}
 	for _, c := range s.Propose {
-		switch {
-		case e.resumption != nil:
-			e.peers.ask(e.proposeMessage(c))
-		case e.views != nil:
-			e.views.Propose(c)
-		default:
+		if !e.views.propose(c) {
 			r = cmp.Or(r, e.commit(c, []p2ppeer.ID{e.j.s.cfg.Host.ID()}))
 		}
 	}
@@ -277,7 +272,7 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 				e.probeAddresses(l)
 			}
 		}
-		if e.j.keeper != nil && e.views != nil {
+		if e.j.keeper != nil && e.views.group != nil {
 			e.j.keeper.told = true
 			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("if this p2prun is killed, p2prun --attach %.8s resumes the job", e.j.spec.ID)})
 		}

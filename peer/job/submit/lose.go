@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // suspect makes the detector question a peer that another peer reports as failed. The report alone
@@ -18,8 +17,8 @@ import (
 func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
-		e.detector.Report(id) // ignores peers outside the group
-	case e.views != nil && !e.partitioned && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
+		e.detection.detector.Report(id) // ignores peers outside the group
+	case e.views.group != nil && !e.partitioned && e.detection.concerned(m.GetGeneration()):
 		e.regroup()
 	}
 }
@@ -46,7 +45,7 @@ func (e *execution) handleFailure(l *link) *job.Result {
 		return e.handleRecruit(received{link: l, err: errSilent})
 	case e.partitioned || e.resumption != nil:
 		return e.disconnect(l, nil)
-	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
+	case e.views.inTouch():
 		return e.loseSilentPeer(l)
 	case e.deferredFailures == nil:
 		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
@@ -89,14 +88,21 @@ func (e *execution) lose(l *link, why string, err error) *job.Result {
 
 // detach removes a peer from the detector group and from the view group.
 func (e *execution) detach(l *link) {
-	switch {
-	case l.group != nil:
-		l.group.Close()
-		l.group = nil
-	case e.detector != nil && l.recruit == nil:
-		e.detector.Gone(l.peer)
+	e.detection.remove(l)
+	e.views.remove(l)
+}
+
+// regroup starts a new detector group of the peers that have a part in the job.
+func (e *execution) regroup() {
+	links := slices.DeleteFunc(slices.Clone(e.peers.links), func(l *link) bool {
+		return l.err != nil || l.retired || l.recruit != nil
+	})
+	if err := e.detection.regroup(links); err != nil {
+		e.j.log.Warn().Err(err).Msg("reconnected, but failure detection could not be restarted")
+		return
 	}
-	if e.views != nil { // ignores peers outside the group
-		e.views.Gone(l.peer)
+	if e.deferredFailures != nil {
+		e.j.warn("reconnected to the job's peers")
 	}
+	e.deferredFailures = nil
 }

@@ -23,12 +23,12 @@ const (
 const unreachableAfter = 3 * time.Second
 
 // toleratesOutages reports whether the job waits longer for a silent peer than the tolerated hang.
-func (e *execution) toleratesOutages() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
+func (j *run) toleratesOutages() bool { return j.req.R == 1 && j.s.cfg.Patient }
 
 // hang returns the silence that the job's fault detector tolerates.
-func (e *execution) hang() time.Duration {
-	switch cfg := e.j.s.cfg; {
-	case !e.toleratesOutages():
+func (j *run) hang() time.Duration {
+	switch cfg := j.s.cfg; {
+	case !j.toleratesOutages():
 		return cfg.Hang
 	case cfg.Mode == faultdetect.Gossip: // gossip suspects a peer only after this time
 		return minOutage
@@ -39,19 +39,6 @@ func (e *execution) hang() time.Duration {
 // outageTimeout returns how long a job that has run for a given time waits for a silent peer.
 func outageTimeout(ran time.Duration) time.Duration {
 	return min(max(ran, minOutage), maxOutage)
-}
-
-// verdict handles a verdict of the fault detector on a peer. Any goroutine may call it.
-func (e *execution) verdict(l *link, v faultdetect.Verdict) {
-	switch v.State {
-	case faultdetect.Suspect:
-		l.suspicion.trip.Store(int64(v.RoundTrip))
-		l.suspicion.since.Store(time.Now().UnixNano())
-	case faultdetect.Live:
-		l.suspicion.since.Store(0)
-	case faultdetect.Failed:
-		e.silence(l)
-	}
 }
 
 // A contact is the name of a peer other than the submitter's, and how long the fault detector has
@@ -129,7 +116,7 @@ func outOfReach(cs []contact) job.Result {
 // reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
 // that has been silent for too long.
 func (e *execution) reviewSilence() *job.Result {
-	if !e.toleratesOutages() {
+	if !e.j.toleratesOutages() {
 		return nil
 	}
 	cs, links := e.peers.contacts()

@@ -10,7 +10,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
@@ -231,19 +230,15 @@ func (e *execution) handleStarting(h received) error {
 	return nil
 }
 
-// firstHeartbeat is the initial heartbeat counter of every member, so that all are in the same
-// round, as P2P-MPI aligns heartbeats in MPI_Init.
-const firstHeartbeat = 1
-
 // join makes the job's peers and the submitter's peer members of one detector group, and some of
 // them voters of the view group.
 func (e *execution) join() error {
-	if err := e.form(e.peers.links); err != nil {
+	if err := e.detection.form(e.peers.links); err != nil {
 		return err
 	}
-	m := e.joinMessage(e.group...)
+	m := e.detection.joinMessage(e.detection.members...)
 	var err error
-	if m.GetJoin().Views, err = e.joinViews(); err != nil {
+	if m.GetJoin().Views, err = e.views.join(e.detection.members, e.state.View()); err != nil {
 		return err
 	}
 	if err := e.j.keeper.writePeers(e); err != nil { // the peers' numbers are new
@@ -251,20 +246,7 @@ func (e *execution) join() error {
 	}
 	e.peers.broadcast(m)
 	for _, l := range e.peers.links {
-		l.heardAt = e.grouped
+		l.heardAt = e.detection.formed
 	}
 	return nil
-}
-
-// joinMessage asks a peer to join a detector group of the current generation.
-func (e *execution) joinMessage(group ...p2ppeer.ID) *jobpb.ToPeer {
-	cfg := e.j.s.cfg
-	m := &jobpb.Join{
-		Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(e.hang()),
-		GossipOnly: cfg.Mode == faultdetect.Gossip, Generation: e.generation,
-	}
-	for _, id := range group {
-		m.Group = append(m.Group, []byte(id))
-	}
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: m}}
 }

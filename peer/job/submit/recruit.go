@@ -9,7 +9,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -103,7 +102,7 @@ func (e *execution) releaseUnneeded() {
 		case len(l.added) > 0:
 		case r == nil && e.resumption != nil: // they end by themselves once their votes are not needed
 		case r == nil:
-			if !slices.ContainsFunc(l.processes, e.state.View().Has) && e.mayEndPart(l) {
+			if !slices.ContainsFunc(l.processes, e.state.View().Has) && e.views.mayEndPart(l) {
 				e.retire(l, "all its processes have failed")
 			}
 		case !e.state.Lacks(r.process.Rank):
@@ -112,17 +111,6 @@ func (e *execution) releaseUnneeded() {
 			e.giveUp(l, fmt.Errorf("no message for %v", e.replaceAfter()))
 		}
 	}
-}
-
-// mayEndPart reports whether the job's part at a peer can end without harm to the view group. If the
-// peer votes, spared asks the group to remove it first: several voters that leave at once could
-// break the majority. The submitter's own peer stays a member.
-func (e *execution) mayEndPart(l *link) bool {
-	if e.views == nil || l.peer == e.j.s.cfg.Host.ID() || !e.views.Votes(l.peer) {
-		return true
-	}
-	e.views.Gone(l.peer)
-	return false
 }
 
 // elapsed returns how long the job has been running.
@@ -242,7 +230,9 @@ func (e *execution) startedRecruit(l *link, m *jobpb.Started) {
 		return
 	}
 	l.recruit.phase = recruitEntering
-	e.watchRecruit(l)
+	if err := e.detection.watch(l); err != nil {
+		e.giveUp(l, err)
+	}
 }
 
 var errEarly = errors.New("protocol violation: message before its process had joined")
@@ -273,7 +263,7 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 		return nil
 	}
 	r.phase = recruitJoining
-	undo := e.registerRecruit(l, p, key)
+	undo := e.views.registerRecruit(l, p, key)
 	err := e.j.keeper.writePeers(e)
 	if err != nil && e.resumption != nil { // a later process would give its number to another peer
 		r.phase = recruitEntering
@@ -288,12 +278,12 @@ func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
 	e.peers.runsOn[p] = l
 	if e.resumption != nil {
 		if l.recruit != nil {
-			l.send(e.agreeMessage())
+			l.send(e.views.agreeMessage())
 		}
 		return e.requestJoin(l, p, s)
 	}
 	e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.peers.row(l, p)}})
-	e.introduce(l, p)
+	e.views.introduce(l, p)
 	return e.apply(s)
 }
 
@@ -319,30 +309,6 @@ func (e *execution) joined(p view.Process) *job.Result {
 		e.probeAddresses(l)
 	}
 	return e.handleQueued(p)
-}
-
-// watchRecruit starts to watch the peer of a recruit. The job's detector group is fixed until the
-// next regroup, so until then the submitter and each new peer form a group of their own.
-func (e *execution) watchRecruit(l *link) {
-	cfg := e.j.s.cfg
-	if l.peer == cfg.Host.ID() {
-		return
-	}
-	group, err := cfg.Detector.Join(faultdetect.GroupConfig{
-		Job: jobpb.GroupOf(e.j.spec.ID, l.recruit.process), Members: []p2ppeer.ID{l.peer, cfg.Host.ID()}, Self: 1,
-		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
-		Verdict: func(v faultdetect.Verdict) {
-			if v.Member == 0 {
-				e.verdict(l, v)
-			}
-		},
-	})
-	if err != nil {
-		e.giveUp(l, err)
-		return
-	}
-	l.group = group
-	l.send(e.joinMessage(l.peer, cfg.Host.ID()))
 }
 
 // healed handles the report that a new process has caught up with the others of its rank.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
@@ -17,7 +16,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -132,7 +130,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	}
 	e := newExecution(j, r)
 	e.serveSites()
-	e.resumption, e.collector.early = &resumption{}, make(map[view.Process]*jobpb.Collected)
+	e.resumption, e.views.resumed, e.collector.early = &resumption{}, true, make(map[view.Process]*jobpb.Collected)
 	e.begin = begin
 	e.outputs.resume(shown, printed)
 	if begin != nil {
@@ -272,41 +270,9 @@ func (e *execution) catchUp() (r *job.Result) {
 // requestJoin requests that process p, which runs on l, join the view by the change in s.
 func (e *execution) requestJoin(l *link, p view.Process, s job.Effects) *job.Result {
 	if l.number > 0 {
-		e.peers.ask(e.introduceMessage(l, p))
+		e.peers.ask(e.views.introduceMessage(l, p))
 	}
 	return e.apply(s)
-}
-
-// repeatJoin repeats to a peer that p is to join, since the peer may have missed it.
-func (e *execution) repeatJoin(to *link, p view.Process) {
-	if l := e.peers.runsOn[p]; l.number > 0 {
-		to.send(e.introduceMessage(l, p))
-	}
-	to.send(e.proposeMessage(view.Change{Process: p, To: view.Live}))
-}
-
-// introduceMessage asks the view group to add the peer of l, where p runs.
-func (e *execution) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
-	n := e.newcomer(l, p)
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Row: n.Row, Signature: n.Signature}}}
-}
-
-// proposeMessage requests a change, signed by the submitter's peer. The signature makes it valid
-// although this process is not in the view group.
-func (e *execution) proposeMessage(c view.Change) *jobpb.ToPeer {
-	m := jobpb.FromChange(c, 0)
-	p, err := viewgroup.Sign(e.key(), e.j.spec.ID, 0, c)
-	if err != nil { // the peers refuse the change, and this warning tells the user why
-		e.j.warn(err.Error())
-	}
-	m.Signature = p.Signature
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
-}
-
-// key returns the private key of the submitter's peer.
-func (e *execution) key() crypto.PrivKey {
-	h := e.j.s.cfg.Host
-	return h.Peerstore().PrivKey(h.ID())
 }
 
 // limit limits the time that the view group may take for requested changes.
