@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -315,15 +317,22 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 		"all there has failed": {func(e *execution, l *link) { lose(e.state, proc(1, 0)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &execution{state: running(3, 2)}
+			e := ofThreeRanks()
 			l := newLink(reservation.Placement{}, proc(1, 0))
 			defer l.cancel()
 			tt.spoil(e, l)
-			if got := e.canRun(l, proc(0, 2)); got != tt.want {
+			if got := e.recruitment.canRun(l, proc(0, 2)); got != tt.want {
 				t.Errorf("takes it: %v, want %v", got, tt.want)
 			}
 		})
 	}
+}
+
+// ofThreeRanks returns a job of three ranks without peers.
+func ofThreeRanks() *execution {
+	e := &execution{state: running(3, 2), peers: &membership{runsOn: make(map[view.Process]*link)}, views: &viewGroup{}, collector: &collector{}}
+	e.recruitment = &recruitment{state: e.state, peers: e.peers, views: e.views, unused: make(map[p2ppeer.ID]reservation.Placement)}
+	return e
 }
 
 // adding returns a job of three ranks with a link on which a process is being added to rank 0.
@@ -333,7 +342,7 @@ func adding(t *testing.T, phase recruitPhase) (*execution, *link, *recruit) {
 	t.Cleanup(l.cancel)
 	r := &recruit{process: proc(0, 2), phase: phase, slots: reservation.Placement{Key: reservation.Key{2}}}
 	l.added[r.process] = r
-	return &execution{state: running(3, 2), peers: &membership{runsOn: make(map[view.Process]*link)}}, l, r
+	return ofThreeRanks(), l, r
 }
 
 func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.FromPeer {
@@ -345,7 +354,7 @@ func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.Fr
 func TestAdditionWaitsForInputFiles(t *testing.T) {
 	for name, a := range map[string]*resumption{"begun here": nil, "attached": {}} {
 		e, l, r := adding(t, recruitStaging)
-		e.resumption = a
+		e.resumption, e.views.resumed = a, a != nil
 		e.handle(received{link: l, wire: l.wire, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{}}}})
 		if r.heard.IsZero() {
 			t.Errorf("%s: its peer counts as silent", name)
@@ -379,7 +388,7 @@ func TestS4ResumedSubmitterDropsUnknownProcesses(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		e, l, r := adding(t, recruitStaging)
 		delete(l.added, r.process)
-		e.resumption = &resumption{}
+		e.resume()
 		if kept {
 			e.peers.runsOn[r.process] = l
 		}

@@ -16,7 +16,7 @@ func (e *execution) await(ctx context.Context, doing string, take func(received)
 		last[l], l.progressed = time.Now(), time.Now()
 	}
 	var grace <-chan time.Time
-	interval := min(e.j.s.waits.silence, e.j.s.waits.disconnected, e.replaceAfter()) / 16
+	interval := min(e.j.s.waits.silence, e.j.s.waits.disconnected, e.j.replaceAfter()) / 16
 	look := time.NewTicker(interval)
 	defer look.Stop()
 	looked := time.Now()
@@ -81,7 +81,7 @@ func (e *execution) loseSilent(last map[*link]time.Time) {
 // replaceQuiet gives up the peers that have been silent for as long as the fault detector would
 // wait, if another peer can replace them. If none can, it returns messages to the user.
 func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
-	quiet, spare := e.replaceAfter(), e.hasSparePeer()
+	quiet, spare := e.j.replaceAfter(), e.hasSparePeer()
 	for _, l := range e.peers.links {
 		switch {
 		case l.err != nil || l.peer == e.j.s.cfg.Host.ID() || l.answered && !e.staging || time.Since(last[l]) <= quiet:
@@ -94,10 +94,6 @@ func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
 	}
 	return notes
 }
-
-// replaceAfter returns how long a peer that stages or starts the job may be silent if another peer
-// can replace it: as long as the fault detector would wait.
-func (e *execution) replaceAfter() time.Duration { return e.j.s.cfg.Hang + e.j.s.waits.replaceAfter }
 
 // hasSparePeer reports whether a known peer could replace one that the job uses.
 func (e *execution) hasSparePeer() bool {

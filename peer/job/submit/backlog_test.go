@@ -22,7 +22,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)
-			e.resumption, e.toJoin = &resumption{}, make(map[view.Process]backlog)
+			e.resume()
 			l := e.peers.runsOn[other]
 			e.peers.runsOn[late] = l
 			said := 0

@@ -218,7 +218,7 @@ func TestR6FilesOfDivergedReplicasAreNotCollected(t *testing.T) {
 func TestR6DoneResumedJobIsNotLostWithItsPeers(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		e := newHearing(t)
-		e.resumption = &resumption{}
+		e.resume()
 		if done {
 			e.state.CutOff()
 		}

@@ -105,7 +105,7 @@ func (e *execution) disconnect(l *link, err error) *job.Result {
 	case l.recruit != nil:
 		return e.loseSilentPeer(l)
 	}
-	e.abandonAdditions(l)
+	e.recruitment.abandonAdditions(l)
 	l.end()
 	last := l.stream
 	if endedByPeer(err) {
@@ -253,7 +253,7 @@ func (e *execution) resumed(h received) *job.Result {
 	for _, p := range l.processes {
 		delete(e.outputs.early, p) // the peer repeats it
 	}
-	e.probeAddresses(l)
+	l.probeAddresses(e.j.s.cfg.Host)
 	e.resend(l)
 	return nil
 }

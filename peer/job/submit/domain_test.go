@@ -72,7 +72,7 @@ func TestLostReplicaIsReplacedAtAnotherOwner(t *testing.T) {
 	})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	for range 3 {
-		f := e.recruit(t.Context(), vacancy{process: proc(0, 2), others: e.j.domains(e.peers.running(e.state.View(), 0)), without: map[p2ppeer.ID]bool{runs: true}, wide: eventTimeout})
+		f := e.j.recruit(t.Context(), vacancy{process: proc(0, 2), others: e.j.domains(e.peers.running(e.state.View(), 0)), without: map[p2ppeer.ID]bool{runs: true}, wide: eventTimeout}, e.peers.inbox)
 		if f.err != nil {
 			t.Fatal(f.err)
 		}
@@ -93,17 +93,17 @@ func TestLostReplicaIsReplacedOnAnotherMachine(t *testing.T) {
 	}
 	e := newExecution(newRun(b.submitter, b.healing()), &reservation.Reservation{})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
-	own := e.recruit(t.Context(), vacancy{process: proc(0, 0), without: idsOf(b.peers[1], b.peers[2])})
+	own := e.j.recruit(t.Context(), vacancy{process: proc(0, 0), without: idsOf(b.peers[1], b.peers[2])}, e.peers.inbox)
 	if own.err != nil {
 		t.Fatal(own.err)
 	}
 	machines := []string{own.link.slots.Machine}
-	f := e.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0]), wide: eventTimeout})
+	f := e.j.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0]), wide: eventTimeout}, e.peers.inbox)
 	if f.err != nil || f.link.peer != b.peers[2].ID() {
 		t.Errorf("it went to %v: %v", f.link, f.err)
 	}
 	reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{b.peers[2].ID()})
-	f = e.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0], b.peers[2]), wide: eventTimeout})
+	f = e.j.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0], b.peers[2]), wide: eventTimeout}, e.peers.inbox)
 	if short, ok := errors.AsType[*reservation.ShortageError](f.err); !ok || short.Reasons[reservation.SameMachine] != 1 {
 		t.Errorf("without another machine: %v", f.err)
 	}

@@ -18,7 +18,7 @@ import (
 // left.
 func (e *execution) stop(reason string) {
 	e.j.phase(Releasing, 0, 0)
-	e.endSearch()
+	e.recruitment.endSearch()
 	away := 0
 	for _, l := range e.peers.links {
 		if !l.retired {
@@ -96,7 +96,7 @@ func isReplaced(err error) bool {
 // stop or to give up waiting, and fails none. A recruit, which has no part in the job yet, is
 // released.
 func (e *execution) yield(r job.Result) job.Result {
-	e.endSearch()
+	e.recruitment.endSearch()
 	for _, l := range e.peers.links {
 		if l.err == nil && !l.disconnected && l.recruit == nil {
 			l.end()
@@ -126,17 +126,17 @@ func (e *execution) close() {
 	close(e.peers.inbox.done)
 	e.detection.close()
 	e.views.close()
-	for _, stop := range e.stopServing {
+	for _, stop := range e.peers.stopServing {
 		stop()
 	}
 	for _, l := range e.peers.links {
-		e.abandonAdditions(l)
+		e.recruitment.abandonAdditions(l)
 	}
-	unused := slices.Collect(maps.Values(e.unused))
+	unused := slices.Collect(maps.Values(e.recruitment.unused))
 	for _, l := range e.peers.links {
 		l.close()
 		l.leaveGroup()
-		e.j.s.cfg.Host.ConnManager().Unprotect(l.peer, e.tag())
+		e.j.s.cfg.Host.ConnManager().Unprotect(l.peer, e.peers.tag())
 		if !l.redeemed {
 			unused = append(unused, l.slots)
 		}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -30,6 +28,7 @@ type execution struct {
 	toJoin            map[view.Process]backlog // messages about processes that have yet to join
 	confirmation      *confirmation
 	collector         *collector
+	recruitment       *recruitment
 	early             []received // messages that arrived before the last peer had started
 	detection         *detectorGroup
 	deferredFailures  []*link               // to peers that the detector failed while out of touch
@@ -41,31 +40,21 @@ type execution struct {
 	views             *viewGroup
 	resumption        *resumption   // state of a resumed job; nil: this process started the job
 	replaced          bool          // another process has resumed the job
-	until             time.Time     // end of the job's time limit; zero: none
 	keptAliveAt       time.Time     // time of the last message to peers that wait for the start
 	staging           bool          // the peers fetch files; a disconnected peer may reconnect
 	begin             *jobpb.ToPeer // lets processes leave mpj.Init; nil until all have called it
 
 	entry         *job.Entry       // nil: a resumed job
 	entryTicks    <-chan time.Time // ticks until the job has begun
-	healing       *job.Healing     // nil: lost replicas are not replaced
 	healTicks     <-chan time.Time // ticks every healPeriod
 	touchTicks    <-chan time.Time // ticks every touchPeriod; nil: the job is not kept
 	pulseTicks    <-chan time.Time // ticks every pulsePeriod
 	presenceTicks <-chan time.Time // ticks every presencePeriod during startWindow
 	presence      presence
-	begun         time.Time          // when all peers had started the job
-	warned        bool               // the user knows which peers are out of reach, see outage.go
-	lastUptime    time.Duration      // uptime at the last check that this process runs
-	search        context.CancelFunc // cancels the running search for a peer; nil: none runs
-	searched      int                // rank that the search is for
-	found         chan finding       // result of the search
-	avoided       avoidance
-	unused        map[p2ppeer.ID]reservation.Placement // slots of processes not added; perhaps not redeemed by their peers
-	lacking       map[int][]string                     // by rank: reasons for a missing replica that the user knows
-	recoveries    []time.Duration                      // durations for which ranks lacked a replica
+	begun         time.Time     // when all peers had started the job
+	warned        bool          // the user knows which peers are out of reach, see outage.go
+	lastUptime    time.Duration // uptime at the last check that this process runs
 
-	stopServing []func()
 }
 
 // newExecution returns the execution of a job on the peers of a reservation. The caller must call close.
@@ -76,15 +65,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		peers:        newMembership(j),
 		earlyReports: make(earlyReports),
 		toJoin:       make(map[view.Process]backlog),
-		unused:       make(map[p2ppeer.ID]reservation.Placement),
 		detection:    newDetectorGroup(j),
-		found:        make(chan finding, 1),
-		avoided:      make(avoidance),
-		lacking:      make(map[int][]string),
-	}
-	if j.req.Heal && j.req.R > 1 {
-		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		e.healing = job.NewHealing(j.req.N, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
 	}
 	for _, p := range reserved.Placements {
 		e.peers.add(newLink(p, p.Processes...))
@@ -95,24 +76,17 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e.state.Tolerant = j.req.OnDivergence == Warn
 	e.confirmation = newConfirmation(j, e.state, e.peers, e.outputs)
 	e.confirmation.ran, e.confirmation.while = e.ran, e.handleWhile
+	e.recruitment = &recruitment{
+		j: j, state: e.state, peers: e.peers, outputs: e.outputs, detection: e.detection, views: e.views, apply: e.apply,
+		healing: j.newHealing(), found: make(chan finding, 1), avoided: make(avoidance),
+		unused: make(map[p2ppeer.ID]reservation.Placement), lacking: make(map[int][]string),
+	}
 	e.collector = &collector{
 		j: j, state: e.state, peers: e.peers, accounts: e.confirmation.accounts, next: e.handleNext,
 		answers: make(map[view.Process]*jobpb.Collected),
 	}
 	return e
 }
-
-// serve offers the job's contents to peers, which share the fetched contents with each other. It
-// protects the connections to them from being trimmed.
-func (e *execution) serve(peers ...p2ppeer.ID) {
-	for _, p := range peers {
-		e.j.s.cfg.Host.ConnManager().Protect(p, e.tag())
-	}
-	e.stopServing = append(e.stopServing, e.j.s.cfg.Files.Serve(e.j.spec.ID, peers, maps.Clone(e.j.local)))
-}
-
-// tag returns the job's tag for the connection manager.
-func (e *execution) tag() string { return "job " + e.j.spec.ID }
 
 // finish runs the job to its end on peers that have all started it.
 func (e *execution) finish(ctx context.Context) job.Result {
@@ -123,7 +97,7 @@ func (e *execution) finish(ctx context.Context) job.Result {
 		defer entering.Stop()
 		e.entry, e.entryTicks = job.NewEntry(e.begun), entering.C
 	}
-	if e.healing != nil {
+	if e.recruitment.healing != nil {
 		look := time.NewTicker(healPeriod)
 		defer look.Stop()
 		e.healTicks = look.C
@@ -144,7 +118,7 @@ func (e *execution) finish(ctx context.Context) job.Result {
 	if e.replaced {
 		return e.yield(e.takenOver())
 	}
-	e.reportRecoveries()
+	e.recruitment.reportRecoveries()
 	if result.Status == job.StatusOK {
 		result = e.confirmation.await(ctx)
 	}
@@ -251,7 +225,7 @@ func (e *execution) handleWhile(ctx context.Context, most time.Duration, conditi
 // existed.
 func (e *execution) ran() time.Duration {
 	if e.resumption != nil {
-		return e.elapsed()
+		return e.j.elapsed()
 	}
 	return time.Since(e.begun)
 }
@@ -273,7 +247,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 		return e.handleVerdicts
 	case <-e.presenceTicks:
 		return quietly(func() {
-			if e.partitioned || e.resumption != nil || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.replaceAfter()) {
+			if e.partitioned || e.resumption != nil || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.j.replaceAfter()) {
 				e.presenceTicks = nil
 			}
 		})
@@ -281,8 +255,11 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 		return e.awaitEntry
 	case <-e.views.events.news:
 		return e.takeAgreed
-	case f := <-e.found:
-		return quietly(func() { e.handleFound(f) })
+	case f := <-e.recruitment.found:
+		return quietly(func() {
+			e.recruitment.handleFound(f)
+			e.heal() // another waiting rank may be next
+		})
 	case <-e.healTicks:
 		return quietly(e.heal)
 	case <-e.touchTicks:

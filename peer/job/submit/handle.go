@@ -37,10 +37,11 @@ func (e *execution) handle(h received) *job.Result {
 		r := e.takenOver()
 		return &r
 	case h.link.retired:
-		e.handleRetired(h)
+		e.recruitment.handleRetired(h)
+		e.heal()
 		return nil
 	case h.link.recruit != nil:
-		return e.handleRecruit(h)
+		return e.recruitment.handleRecruit(h)
 	case errors.Is(h.err, errRefused):
 		return e.lose(h.link, "the connection to it broke", h.err)
 	case garbled(h.err):
@@ -78,7 +79,7 @@ func (e *execution) handle(h received) *job.Result {
 		return nil
 	}
 	p, ok := processOf(h.msg)
-	if meant, r := e.handleAddition(h, p); meant {
+	if meant, r := e.recruitment.handleAddition(h, p); meant {
 		return r
 	}
 	if !ok || e.peers.runsOn[p] != h.link {
@@ -126,7 +127,9 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 		}
 		return r
 	case *jobpb.FromPeer_Healed:
-		return e.healed(p, b.Healed)
+		r := e.recruitment.healed(p, b.Healed)
+		e.heal() // ends the outage: the next loss in this rank is a new one
+		return r
 	case *jobpb.FromPeer_Unkept:
 		if b.Unkept.Lapsed {
 			return e.apply(e.state.Lapsed(p, plain(b.Unkept.Reason)))
@@ -241,7 +244,7 @@ func (e *execution) apply(s job.Effects) *job.Result {
 	}
 	for _, p := range s.Outvoted {
 		if l := e.peers.runsOn[p]; l != nil {
-			e.avoided.Distrust(l.peer)
+			e.recruitment.avoided.Distrust(l.peer)
 		}
 	}
 	for _, c := range s.Propose {
@@ -269,7 +272,7 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		e.peers.broadcast(e.begin)
 		for _, l := range e.peers.links {
 			if !l.endpoints.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
-				e.probeAddresses(l)
+				l.probeAddresses(e.j.s.cfg.Host)
 			}
 		}
 		if e.j.keeper != nil && e.views.group != nil {
@@ -288,4 +291,28 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		e.heal()
 	}
 	return s.Result
+}
+
+// joined lets a process that is now in the view leave mpj.Init, unless it was lost meanwhile.
+func (e *execution) joined(p view.Process) *job.Result {
+	l := e.peers.runsOn[p]
+	if l == nil { // another submitter with the same key let it join
+		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on an unknown peer", p.Rank, p.Replica))
+		return nil
+	}
+	l.recruit = nil
+	delete(l.added, p)
+	if errors.Is(l.err, errUnknown) {
+		e.j.warn(fmt.Sprintf("rank %d replica %d joined after the start of the job, on a peer that could not be recorded: its output is not shown, and lost replicas are not replaced", p.Rank, p.Replica))
+		return nil
+	}
+	if l.err != nil {
+		return e.lose(l, "it was lost while it joined", l.err)
+	}
+	l.send(e.outputs.emitted(p.Rank))
+	if e.begin != nil {
+		l.send(e.begin)
+		l.probeAddresses(e.j.s.cfg.Host)
+	}
+	return e.handleQueued(p)
 }

@@ -285,17 +285,17 @@ func (k *keeper) write() error {
 
 // writePeers records where the job runs and has run. It records a process before any peer learns
 // that the process is to join, so every process in a view is recorded.
-func (k *keeper) writePeers(e *execution) error {
+func (k *keeper) writePeers(m *membership) error {
 	if k == nil {
 		return nil
 	}
 	k.kept.Peers = nil
-	for _, l := range e.peers.links {
+	for _, l := range m.links {
 		if l.recruit != nil && l.recruit.phase != recruitJoining {
 			continue
 		}
 		p := KeptPeer{Peer: l.peer, Machine: l.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Keys: keptKeys(l)}
-		for _, b := range e.peers.addrs(l.peer) {
+		for _, b := range m.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {
 				p.Addrs = append(p.Addrs, a.String())
 			}

@@ -42,7 +42,7 @@ func (e *execution) handleFailure(l *link) *job.Result {
 	case l.err != nil || l.retired:
 		return nil
 	case l.recruit != nil:
-		return e.handleRecruit(received{link: l, err: errSilent})
+		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
 	case e.partitioned || e.resumption != nil:
 		return e.disconnect(l, nil)
 	case e.views.inTouch():
@@ -69,7 +69,7 @@ func (e *execution) loseSilentPeer(l *link) *job.Result {
 
 // protocolError gives up a peer that broke the protocol.
 func (e *execution) protocolError(l *link, err error) *job.Result {
-	e.avoided.Distrust(l.peer)
+	e.recruitment.avoided.Distrust(l.peer)
 	return e.lose(l, "it violated the protocol", err)
 }
 
@@ -78,18 +78,13 @@ func (e *execution) protocolError(l *link, err error) *job.Result {
 func (e *execution) lose(l *link, why string, err error) *job.Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
 	l.lose(err)
-	e.detach(l)
-	e.avoid(l.peer)
+	e.detection.remove(l)
+	e.views.remove(l)
+	e.recruitment.avoid(l.peer)
 	if e.j.req.Explain {
 		e.explain()
 	}
 	return e.apply(e.state.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
-}
-
-// detach removes a peer from the detector group and from the view group.
-func (e *execution) detach(l *link) {
-	e.detection.remove(l)
-	e.views.remove(l)
 }
 
 // regroup starts a new detector group of the peers that have a part in the job.
@@ -105,4 +100,11 @@ func (e *execution) regroup() {
 		e.j.warn("reconnected to the job's peers")
 	}
 	e.deferredFailures = nil
+}
+
+// heal replaces lost replicas, unless it is unknown which are lost.
+func (e *execution) heal() {
+	if !e.partitioned && (e.resumption == nil || e.resumption.caughtUp && e.peers.numbersKnown()) {
+		e.recruitment.heal()
+	}
 }

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,11 +16,12 @@ import (
 
 // A membership holds the job's peers and the membership table: which peer runs each process.
 type membership struct {
-	j      *run
-	inbox  inbox
-	links  []*link // in the order of the placements; recruits follow
-	runsOn map[view.Process]*link
-	keys   []byte // public key of each process that the job began with, rank by rank; zeros if it has none
+	j           *run
+	inbox       inbox
+	links       []*link // in the order of the placements; recruits follow
+	runsOn      map[view.Process]*link
+	stopServing []func()
+	keys        []byte // public key of each process that the job began with, rank by rank; zeros if it has none
 }
 
 func newMembership(j *run) *membership {
@@ -221,3 +223,15 @@ func (m *membership) running(v view.View, rank int) (out []*link) {
 	}
 	return out
 }
+
+// serve offers the job's contents to peers, which share the fetched contents with each other. It
+// protects the connections to them from being trimmed.
+func (m *membership) serve(peers ...p2ppeer.ID) {
+	for _, p := range peers {
+		m.j.s.cfg.Host.ConnManager().Protect(p, m.tag())
+	}
+	m.stopServing = append(m.stopServing, m.j.s.cfg.Files.Serve(m.j.spec.ID, peers, maps.Clone(m.j.local)))
+}
+
+// tag returns the job's tag for the connection manager.
+func (m *membership) tag() string { return "job " + m.j.spec.ID }

@@ -10,7 +10,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
@@ -64,7 +63,7 @@ func (e *execution) stage(ctx context.Context) error {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
 		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
-		e.probeAddresses(l)
+		l.probeAddresses(e.j.s.cfg.Host)
 	}
 	t := &transfer{run: e.j, phase: Staging}
 	return e.await(ctx, "stage the job at", func(h received) error { return e.handleStaging(h, t) })
@@ -179,11 +178,11 @@ func unexpected(m *jobpb.FromPeer) error {
 // start sends every peer the membership table and asks it to start its processes.
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
-	if err := e.j.keeper.writePeers(e); err != nil {
+	if err := e.j.keeper.writePeers(e.peers); err != nil {
 		e.j.stopKeeping(err)
 	}
-	e.until, _ = ctx.Deadline()
-	m := e.startMessage(e.state.View())
+	e.j.until, _ = ctx.Deadline()
+	m := e.j.startMessage(e.state.View())
 	m.Explain = e.j.req.Explain
 	for _, l := range e.peers.links {
 		for _, p := range l.processes {
@@ -192,18 +191,6 @@ func (e *execution) start(ctx context.Context) error {
 	}
 	e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
 	return e.await(ctx, "start the job at", e.handleStarting)
-}
-
-// startMessage returns a Start message for a view. The caller adds the membership table.
-func (e *execution) startMessage(v view.View) *jobpb.Start {
-	m := &jobpb.Start{
-		View: jobpb.FromView(v), Channels: e.j.req.Channels, Heal: e.healing != nil,
-		AwayNs: int64(e.j.req.Away), Returns: e.j.keeper != nil,
-	}
-	if !e.until.IsZero() {
-		m.LeftNs = int64(max(time.Until(e.until), 1))
-	}
-	return m
 }
 
 // handleStarting queues the messages of processes that run before the last one is started. Until then
@@ -241,7 +228,7 @@ func (e *execution) join() error {
 	if m.GetJoin().Views, err = e.views.join(e.detection.members, e.state.View()); err != nil {
 		return err
 	}
-	if err := e.j.keeper.writePeers(e); err != nil { // the peers' numbers are new
+	if err := e.j.keeper.writePeers(e.peers); err != nil { // the peers' numbers are new
 		e.j.warn(unreplaced(err))
 	}
 	e.peers.broadcast(m)

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/host"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -50,9 +51,9 @@ func (e *execution) reconnect(l *link, err error) *job.Result {
 
 // probeAddresses finds out at which addresses a running peer accepts connections, so that reconnect
 // can tell later that the peer has stopped.
-func (e *execution) probeAddresses(l *link) {
-	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
-		l.running.Go(func() { l.endpoints.Probe(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
+func (l *link) probeAddresses(h host.Host) {
+	if l.err == nil && l.peer != h.ID() {
+		l.running.Go(func() { l.endpoints.Probe(l.ctx, h, l.peer) }) // ends within 3 s
 	}
 }
 

@@ -85,8 +85,8 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("no listener: %w", err)) }, k, s.cfg.Resident)
 	defer j.printer.close()
 	e := newResumption(j, shown, printed, begin)
-	e.until, _ = ctx.Deadline()
-	if e.healing != nil && !e.peers.numbersKnown() {
+	e.j.until, _ = ctx.Deadline()
+	if e.recruitment.healing != nil && !e.peers.numbersKnown() {
 		lacks = errors.New("the record lacks data that their peers need")
 	}
 	if lacks != nil && k.kept.Result == nil {
@@ -129,8 +129,8 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)
-	e.serveSites()
-	e.resumption, e.views.resumed, e.collector.early = &resumption{}, true, make(map[view.Process]*jobpb.Collected)
+	e.peers.serveSites()
+	e.resume()
 	e.begin = begin
 	e.outputs.resume(shown, printed)
 	if begin != nil {
@@ -153,6 +153,12 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 		e.disconnect(l, nil)
 	}
 	return e
+}
+
+// resume marks the job as resumed.
+func (e *execution) resume() {
+	e.resumption, e.views.resumed = &resumption{}, true
+	e.collector.early = make(map[view.Process]*jobpb.Collected)
 }
 
 func readAddrs(texts []string) (all []ma.Multiaddr) {
@@ -267,14 +273,6 @@ func (e *execution) catchUp() (r *job.Result) {
 	return r
 }
 
-// requestJoin requests that process p, which runs on l, join the view by the change in s.
-func (e *execution) requestJoin(l *link, p view.Process, s job.Effects) *job.Result {
-	if l.number > 0 {
-		e.peers.ask(e.views.introduceMessage(l, p))
-	}
-	return e.apply(s)
-}
-
 // limit limits the time that the view group may take for requested changes.
 func (e *execution) limit() {
 	if waits := len(e.state.Asked()) > 0; !waits {
@@ -306,7 +304,7 @@ func (e *execution) takeChanges() *job.Result {
 	}
 	for _, l := range e.peers.links {
 		// The peer may lead the view group, and only the leader can add a new peer.
-		votes := e.healing != nil && time.Since(l.disconnectedAt) < e.j.s.waits.reconnect
+		votes := e.recruitment.healing != nil && time.Since(l.disconnectedAt) < e.j.s.waits.reconnect
 		if l.err == nil && l.disconnected && !votes && !slices.ContainsFunc(l.processes, e.state.View().Has) {
 			l.lose(errSilent)
 		}

@@ -17,7 +17,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -36,6 +38,7 @@ type run struct {
 	downloaded []filetransfer.Digest                       // contents that were downloaded
 
 	status   Status
+	until    time.Time                            // end of the job's time limit; zero: none
 	excluded map[p2ppeer.ID]bool                  // peers that failed to stage or start the job
 	met      map[p2ppeer.ID]reservation.Candidate // candidates found so far
 }
@@ -130,7 +133,7 @@ func (j *run) run(ctx context.Context) job.Result {
 		}
 		j.warnCorrelated(j.planned(reserved))
 		e := newExecution(j, reserved)
-		e.serveSites()
+		e.peers.serveSites()
 		err := e.prepare(ctx)
 		if err == nil {
 			return e.finish(ctx)
@@ -243,3 +246,25 @@ func (j *run) storeProgram(ctx context.Context, program string, e filetransfer.E
 
 // maxStoredProgram limits, in bytes, the size of a program that storeProgram reads into memory.
 const maxStoredProgram = 256 << 20
+
+// heals reports whether lost replicas are replaced.
+func (j *run) heals() bool { return j.req.Heal && j.req.R > 1 }
+
+// elapsed returns how long the job has been running.
+func (j *run) elapsed() time.Duration { return time.Since(j.status.Since) }
+
+// replaceAfter returns how long a peer that stages or starts the job may be silent if another peer
+// can replace it: as long as the fault detector would wait.
+func (j *run) replaceAfter() time.Duration { return j.s.cfg.Hang + j.s.waits.replaceAfter }
+
+// startMessage returns a Start message for a view. The caller adds the membership table.
+func (j *run) startMessage(v view.View) *jobpb.Start {
+	m := &jobpb.Start{
+		View: jobpb.FromView(v), Channels: j.req.Channels, Heal: j.heals(),
+		AwayNs: int64(j.req.Away), Returns: j.keeper != nil,
+	}
+	if !j.until.IsZero() {
+		m.LeftNs = int64(max(time.Until(j.until), 1))
+	}
+	return m
+}

@@ -12,25 +12,25 @@ import (
 
 // serveSites determines which peers of the job share a site, and which are at the submitter's. It
 // offers the job's contents to the latter and to the others separately; see sharers.
-func (e *execution) serveSites() {
-	domains := make([]reservation.Domain, len(e.peers.links))
-	for i, l := range e.peers.links {
-		domains[i] = e.j.domainOf(l.peer)
+func (m *membership) serveSites() {
+	domains := make([]reservation.Domain, len(m.links))
+	for i, l := range m.links {
+		domains[i] = m.j.domainOf(l.peer)
 	}
-	own := reservation.Domain{Site: e.j.s.cfg.Site}
-	own.Addresses, _ = homes(e.j.s.cfg.Host.Addrs(), nil)
+	own := reservation.Domain{Site: m.j.s.cfg.Site}
+	own.Addresses, _ = homes(m.j.s.cfg.Host.Addrs(), nil)
 	sites := sitesOf(domains)
 	var here, elsewhere []p2ppeer.ID
 	for i, local := range localSites(domains, sites, own) {
-		l := e.peers.links[i]
+		l := m.links[i]
 		if l.site, l.local = sites[i], local; local {
 			here = append(here, l.peer)
 		} else {
 			elsewhere = append(elsewhere, l.peer)
 		}
 	}
-	e.serve(here...)
-	e.serve(elsewhere...)
+	m.serve(here...)
+	m.serve(elsewhere...)
 }
 
 // sitesOf numbers the sites of peers. Two peers are at one site if they declare the same site, or
