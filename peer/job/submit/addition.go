@@ -43,7 +43,7 @@ func (l *link) adds(rank int) bool {
 
 // canRun reports whether the peer of a link can run p beside its other processes.
 func (c *recruitment) canRun(l *link, p view.Process) bool {
-	if l.err != nil || l.retired || l.disconnected || l.recruit != nil || c.views.resumed && l.peer == c.j.s.cfg.Host.ID() {
+	if l.err != nil || l.retired || l.disconnected || l.recruit != nil || c.j.resumed && l.peer == c.j.s.cfg.Host.ID() {
 		return false
 	}
 	if _, ending := l.dropped[p]; ending {
@@ -107,7 +107,7 @@ func (c *recruitment) handleAddition(h received, p view.Process) (meant bool, _ 
 		return true, c.advanceAddition(l, r, h.msg)
 	}
 	_, dropped := l.dropped[p]
-	isLate := p.Replica >= c.j.req.R && c.peers.runsOn[p] != l && (c.views.resumed || dropped)
+	isLate := p.Replica >= c.j.req.R && c.peers.runsOn[p] != l && (c.j.resumed || dropped)
 	return isLate, nil
 }
 
@@ -119,7 +119,7 @@ func (c *recruitment) handleDropped(l *link, p view.Process, m *jobpb.Added) {
 	switch {
 	case dropped && m.Error != "" && bytes.Equal(m.Key, key[:]):
 		delete(l.dropped, p)
-	case !dropped && m.Error == "" && c.views.resumed && c.peers.runsOn[p] != l && len(m.Key) == len(key):
+	case !dropped && m.Error == "" && c.j.resumed && c.peers.runsOn[p] != l && len(m.Key) == len(key):
 		l.dropped[p] = reservation.Key(m.Key)
 		l.send(dropMessage(p, l.dropped[p]))
 	}

@@ -330,8 +330,8 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 
 // ofThreeRanks returns a job of three ranks without peers.
 func ofThreeRanks() *execution {
-	e := &execution{state: running(3, 2), peers: &membership{runsOn: make(map[view.Process]*link)}, views: &viewGroup{}, collector: &collector{}}
-	e.recruitment = &recruitment{state: e.state, peers: e.peers, views: e.views, unused: make(map[p2ppeer.ID]reservation.Placement)}
+	e := &execution{j: &run{}, state: running(3, 2), peers: &membership{runsOn: make(map[view.Process]*link)}, views: &viewGroup{}, collector: &collector{}}
+	e.recruitment = &recruitment{j: e.j, state: e.state, peers: e.peers, views: e.views, unused: make(map[p2ppeer.ID]reservation.Placement)}
 	return e
 }
 
@@ -354,7 +354,7 @@ func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.Fr
 func TestAdditionWaitsForInputFiles(t *testing.T) {
 	for name, a := range map[string]*resumption{"begun here": nil, "attached": {}} {
 		e, l, r := adding(t, recruitStaging)
-		e.resumption, e.views.resumed = a, a != nil
+		e.resumption, e.j.resumed = a, a != nil
 		e.handle(received{link: l, wire: l.wire, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{}}}})
 		if r.heard.IsZero() {
 			t.Errorf("%s: its peer counts as silent", name)

@@ -2,20 +2,11 @@ package submit
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/host"
-	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-msgio/pbio"
-	"github.com/multiformats/go-varint"
-	"google.golang.org/protobuf/proto"
-
-	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
@@ -106,134 +97,12 @@ func (e *execution) disconnect(l *link, err error) *job.Result {
 		return e.loseSilentPeer(l)
 	}
 	e.recruitment.abandonAdditions(l)
-	l.end()
-	last := l.stream
-	if endedByPeer(err) {
-		last = nil // its connection works
-	}
-	l.wire, l.disconnected, l.disconnectedAt = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
-	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.resumption != nil}
-	pause := time.Until(l.backAt.Add(resumePause))
-	l.running.Go(func() { // ends with the link
-		if l.sleep(pause) {
-			l.reopen(e.j.s, last, m, e.peers.inbox)
-		}
-	})
+	e.peers.reopen(l, err)
 	return nil
-}
-
-// endedByPeer reports whether err means that the peer itself ended the stream. The end of the
-// connection, which resets all its streams, does not count, nor does a failed write.
-func endedByPeer(err error) bool {
-	reset, ok := errors.AsType[*network.StreamError](err)
-	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote && reset.ErrorCode != jobpb.Unwritten
-}
-
-// garbled reports whether err means that the data received is no message. Its sender does not speak
-// the protocol, and would not on another stream.
-func garbled(err error) bool {
-	return errors.Is(err, proto.Error) || errors.Is(err, io.ErrShortBuffer) || // too long
-		errors.Is(err, varint.ErrOverflow) || errors.Is(err, varint.ErrNotMinimal)
-}
-
-// reopen opens a new stream in place of last, whose connection it closes; last is nil if there is
-// no such connection. The first message on the new stream goes to inbox.
-func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox inbox) {
-	h := s.cfg.Host
-	ctx, cancel := context.WithCancel(l.ctx)
-	defer cancel()
-	if resume.Anew { // otherwise the peer's addresses are recent
-		l.running.Go(func() { l.locate(ctx, s) }) // ends with this function
-	}
-	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
-	// On the old connection, new data would wait for a TCP retransmission, for about as long as the
-	// link was cut. Other connections may serve other jobs and work, so they are closed only after
-	// a failed attempt.
-	if last != nil {
-		_ = last.Conn().Close()
-	}
-	for {
-		begun := time.Now()
-		if w, answer, err := l.resume(h, m); err == nil {
-			if !inbox.put(received{link: l, wire: w, back: true, msg: answer}) {
-				w.end()
-			}
-			return
-		} else if isReplaced(err) {
-			inbox.put(received{link: l, wire: l.wire, err: err})
-			return
-		}
-		if !l.sleep(resumePause) {
-			return
-		}
-		for _, c := range h.Network().ConnsToPeer(l.peer) {
-			if c.Stat().Opened.Before(begun) {
-				_ = c.Close()
-			}
-		}
-	}
 }
 
 // locatePause is the longest pause between two lookups of a peer.
 const locatePause = time.Minute
-
-// locate looks up the peer's addresses, at growing intervals, until ctx ends.
-func (l *link) locate(ctx context.Context, s *Submitter) {
-	for pause := s.waits.locate; ; pause = min(2*pause, locatePause) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-		if err := s.cfg.Discovery.Locate(ctx, l.peer); err != nil && ctx.Err() == nil {
-			s.cfg.Log.Debug().Err(err).Msg("not found")
-		}
-	}
-}
-
-// sleep waits for d and reports whether the link is still open.
-func (l *link) sleep(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-	case <-l.ctx.Done():
-	}
-	return l.ctx.Err() == nil
-}
-
-// resume makes one attempt to reopen the stream.
-func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.FromPeer, err error) {
-	redial.Allow(h, l.peer)
-	ctx, cancel := context.WithTimeout(l.ctx, resumeTimeout)
-	defer cancel()
-	stream, err := h.NewStream(ctx, l.peer, Protocol)
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
-	w, answer = newWire(), &jobpb.FromPeer{}
-	w.stream, w.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
-	if err = pbio.NewDelimitedWriter(stream).WriteMsg(m); err == nil {
-		err = w.in.ReadMsg(answer)
-	}
-	if err == nil && !stop() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		stream.Reset()
-	}
-	return w, answer, err
-}
-
-// switchStream switches the link to a reopened stream.
-func (e *execution) switchStream(h received) {
-	l := h.link
-	l.wire, l.disconnected, l.backAt = h.wire, false, time.Now()
-	l.listen(e.peers.inbox)
-	if l.stopProbe != nil {
-		l.stopProbe()
-	}
-}
 
 // resumed continues with a peer whose stream was reopened.
 func (e *execution) resumed(h received) *job.Result {
@@ -241,7 +110,7 @@ func (e *execution) resumed(h received) *job.Result {
 	if h.late() {
 		return nil
 	}
-	e.switchStream(h)
+	e.peers.switchStream(h)
 	answer := h.msg.GetResumed()
 	if answer == nil {
 		return e.protocolError(l, unexpected(h.msg))
@@ -334,7 +203,7 @@ func (e *execution) reconnectTimedOut() *job.Result {
 // tellStop tells a peer whose stream was reopened that the job is over.
 func (e *execution) tellStop(h received, reason string) {
 	if !h.late() {
-		e.switchStream(h)
+		e.peers.switchStream(h)
 		h.link.send(stopMessage(reason))
 	}
 }

@@ -78,7 +78,7 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 		join(m, c)
 	}
 	c.Committed, c.Contact = e.views.events.committed, e.views.events.contacted
-	e.views.group, e.begin = join(b.own, c), &jobpb.ToPeer{}
+	e.views.group, e.begin, e.peers.reopens = join(b.own, c), &jobpb.ToPeer{}, true
 }
 
 // nextHeard returns the next event of a link.

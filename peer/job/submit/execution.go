@@ -29,7 +29,6 @@ type execution struct {
 	confirmation      *confirmation
 	collector         *collector
 	recruitment       *recruitment
-	early             []received // messages that arrived before the last peer had started
 	detection         *detectorGroup
 	deferredFailures  []*link               // to peers that the detector failed while out of touch
 	partitioned       bool                  // out of touch with the majority, which may continue; see disconnected.go
@@ -40,8 +39,6 @@ type execution struct {
 	views             *viewGroup
 	resumption        *resumption   // state of a resumed job; nil: this process started the job
 	replaced          bool          // another process has resumed the job
-	keptAliveAt       time.Time     // time of the last message to peers that wait for the start
-	staging           bool          // the peers fetch files; a disconnected peer may reconnect
 	begin             *jobpb.ToPeer // lets processes leave mpj.Init; nil until all have called it
 
 	entry         *job.Entry       // nil: a resumed job
@@ -88,8 +85,9 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	return e
 }
 
-// finish runs the job to its end on peers that have all started it.
-func (e *execution) finish(ctx context.Context) job.Result {
+// finish runs the job to its end on peers that have all started it. early are the messages that they
+// have sent before that.
+func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	e.announce()
 	e.begun = time.Now()
 	if e.resumption == nil {
@@ -114,7 +112,7 @@ func (e *execution) finish(ctx context.Context) job.Result {
 	defer pulse.Stop()
 	e.pulseTicks = pulse.C
 	e.lastUptime = uptime()
-	result := e.follow(ctx)
+	result := e.follow(ctx, early)
 	if e.replaced {
 		return e.yield(e.takenOver())
 	}
@@ -159,10 +157,8 @@ func (e *execution) announce() {
 	e.j.phase(Running, 0, 0)
 }
 
-// follow handles events until the job has a result.
-func (e *execution) follow(ctx context.Context) job.Result {
-	early := e.early
-	e.early = nil
+// follow handles the early messages, and then events until the job has a result.
+func (e *execution) follow(ctx context.Context, early []received) job.Result {
 	for _, h := range early {
 		if r := e.handle(h); r != nil {
 			return *r
@@ -273,4 +269,9 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	case <-also:
 	}
 	return quietly(func() {})
+}
+
+// startup returns the start of the job.
+func (e *execution) startup() *startup {
+	return &startup{j: e.j, peers: e.peers, detection: e.detection, views: e.views, view: e.state.View()}
 }

@@ -48,8 +48,10 @@ func (e *execution) handle(h received) *job.Result {
 		return e.protocolError(h.link, h.err)
 	case h.err != nil && (e.partitioned || e.resumption != nil):
 		return e.disconnect(h.link, h.err)
-	case h.err != nil && e.mayReconnect(h.link, h.err):
-		return e.reconnect(h.link, h.err)
+	case h.err != nil && e.peers.mayReconnect(h.link, h.err):
+		e.recruitment.abandonAdditions(h.link)
+		e.peers.reconnect(h.link, h.err)
+		return nil
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
@@ -269,6 +271,7 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
 			e.j.warn(err.Error())
 		}
+		e.peers.reopens = true
 		e.peers.broadcast(e.begin)
 		for _, l := range e.peers.links {
 			if !l.endpoints.Known(e.j.s.cfg.Host, l.peer) { // not known since staging

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
@@ -20,8 +21,9 @@ type membership struct {
 	inbox       inbox
 	links       []*link // in the order of the placements; recruits follow
 	runsOn      map[view.Process]*link
-	stopServing []func()
-	keys        []byte // public key of each process that the job began with, rank by rank; zeros if it has none
+	keys        []byte   // public key of each process that the job began with, rank by rank; zeros if it has none
+	reopens     bool     // broken streams are reopened: while the peers stage the job, and once it has begun
+	stopServing []func() // end the offers of the job's contents
 }
 
 func newMembership(j *run) *membership {
@@ -235,3 +237,25 @@ func (m *membership) serve(peers ...p2ppeer.ID) {
 
 // tag returns the job's tag for the connection manager.
 func (m *membership) tag() string { return "job " + m.j.spec.ID }
+
+// contacts returns the contacts of a job's peers, and their links in the same order.
+func (m *membership) contacts() (cs []contact, links []*link) {
+	for _, l := range m.links {
+		if l.retired || l.peer == m.j.s.cfg.Host.ID() {
+			continue
+		}
+		cs, links = append(cs, contact{peer: short(l.peer), silent: l.suspicion.duration()}), append(links, l)
+	}
+	return cs, links
+}
+
+// unheardPeers returns the links to peers that have not reported for the tolerated time.
+func (m *membership) unheardPeers(now time.Time, tolerated time.Duration) (out []*link) {
+	for _, l := range m.links {
+		mute := l.err != nil || l.retired || l.disconnected || l.recruit != nil || l.peer == m.j.s.cfg.Host.ID()
+		if !mute && now.Sub(l.heardAt) > tolerated-reportPeriod {
+			out = append(out, l)
+		}
+	}
+	return out
+}

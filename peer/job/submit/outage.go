@@ -143,14 +143,3 @@ func (e *execution) giveUpSilent() {
 		}
 	}
 }
-
-// contacts returns the contacts of a job's peers, and their links in the same order.
-func (m *membership) contacts() (cs []contact, links []*link) {
-	for _, l := range m.links {
-		if l.retired || l.peer == m.j.s.cfg.Host.ID() {
-			continue
-		}
-		cs, links = append(cs, contact{peer: short(l.peer), silent: l.suspicion.duration()}), append(links, l)
-	}
-	return cs, links
-}

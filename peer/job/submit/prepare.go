@@ -10,85 +10,98 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
+// A startup brings a job to its peers and starts its processes.
+type startup struct {
+	j         *run
+	peers     *membership
+	detection *detectorGroup
+	views     *viewGroup
+	view      view.View // first view of the job
+
+	keptAliveAt time.Time  // time of the last message to peers that wait for the start
+	early       []received // messages that arrived before the last peer had started
+}
+
 // prepare brings the job to the peers and starts its processes. After an error, the links of the
 // peers that were at fault have an error.
-func (e *execution) prepare(ctx context.Context) error {
-	if err := e.open(ctx); err != nil {
+func (u *startup) prepare(ctx context.Context) error {
+	if err := u.open(ctx); err != nil {
 		return err
 	}
-	if err := e.stage(ctx); err != nil {
+	if err := u.stage(ctx); err != nil {
 		return err
 	}
-	if err := e.start(ctx); err != nil {
+	if err := u.start(ctx); err != nil {
 		return err
 	}
-	return e.join()
+	return u.join()
 }
 
 // open opens the control streams.
-func (e *execution) open(ctx context.Context) error {
-	errs := make([]error, len(e.peers.links))
+func (u *startup) open(ctx context.Context) error {
+	errs := make([]error, len(u.peers.links))
 	var opening sync.WaitGroup
-	for i, l := range e.peers.links {
-		opening.Go(func() { errs[i] = l.open(ctx, e.j.s.cfg.Host, e.peers.inbox) })
+	for i, l := range u.peers.links {
+		opening.Go(func() { errs[i] = l.open(ctx, u.j.s.cfg.Host, u.peers.inbox) })
 	}
 	opening.Wait()
-	for i, l := range e.peers.links {
+	for i, l := range u.peers.links {
 		if errs[i] != nil {
 			l.lose(errs[i])
 		}
 	}
-	return e.peers.fault("open a control stream to")
+	return u.peers.fault("open a control stream to")
 }
 
 // stage asks every peer to redeem its reservation key and to fetch the files that it lacks.
-func (e *execution) stage(ctx context.Context) error {
-	e.j.phase(Staging, 0, 0)
-	e.staging = true
-	e.j.s.setPartners(e.j.spec.ID, e.peers.partners())
+func (u *startup) stage(ctx context.Context) error {
+	u.j.phase(Staging, 0, 0)
+	u.peers.reopens = true
+	u.j.s.setPartners(u.j.spec.ID, u.peers.partners())
 	defer func() {
-		e.staging = false
-		e.j.s.setPartners(e.j.spec.ID, nil) // until it has begun
+		u.peers.reopens = false
+		u.j.s.setPartners(u.j.spec.ID, nil) // until it has begun
 	}()
-	sites, local := make([]int, len(e.peers.links)), make([]bool, len(e.peers.links))
-	for i, l := range e.peers.links {
+	sites, local := make([]int, len(u.peers.links)), make([]bool, len(u.peers.links))
+	for i, l := range u.peers.links {
 		sites[i], local[i] = l.site, l.local
 	}
-	for i, l := range e.peers.links {
-		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites, local)}
+	for i, l := range u.peers.links {
+		m := &jobpb.Prepare{Spec: u.j.envelope, Key: l.slots.Key[:], Fellows: u.fellows(i, sites, local)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
 		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
-		l.probeAddresses(e.j.s.cfg.Host)
+		l.probeAddresses(u.j.s.cfg.Host)
 	}
-	t := &transfer{run: e.j, phase: Staging}
-	return e.await(ctx, "stage the job at", func(h received) error { return e.handleStaging(h, t) })
+	t := &transfer{run: u.j, phase: Staging}
+	return u.await(ctx, "stage the job at", func(h received) error { return u.handleStaging(h, t) })
 }
 
 // fellows returns the peers that share fetched contents with the peer of a link, so that the
 // submitter sends each file about once. sites holds the site number of each link, and local reports
 // which peers are at the submitter's site. For these, the submitter is as near as the fellows.
-func (e *execution) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {
+func (u *startup) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {
 	for _, i := range sharers(link, sites, local) {
-		p := e.peers.links[i].peer
-		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.peers.addrs(p), Near: sites[i] == sites[link] && !local[link]})
+		p := u.peers.links[i].peer
+		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: u.peers.addrs(p), Near: sites[i] == sites[link] && !local[link]})
 	}
 	return fellows
 }
 
-func (e *execution) handleStaging(h received, t *transfer) error {
+func (u *startup) handleStaging(h received, t *transfer) error {
 	l := h.link
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Staging:
 		if !l.answered { // a later report only shows that the peer is connected
 			l.staged, l.total = clampBytes(b.Staging.Bytes), clampBytes(b.Staging.Total)
-			l.advance(e.j.contents(), time.Now())
-			e.keepAlive()
-			e.showStaging(l, t)
+			l.advance(u.j.contents(), time.Now())
+			u.keepAlive()
+			u.showStaging(l, t)
 		}
 		return nil
 	case *jobpb.FromPeer_Prepared:
@@ -126,19 +139,19 @@ const keepAlivePeriod = 20 * time.Second
 
 // keepAlive tells the peers that wait for the start that the submitter is alive, after a report of a
 // peer that still stages. The message is an empty Emitted, which carries no news.
-func (e *execution) keepAlive() {
-	if time.Since(e.keptAliveAt) >= keepAlivePeriod {
-		e.keptAliveAt = time.Now()
-		e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
+func (u *startup) keepAlive() {
+	if time.Since(u.keptAliveAt) >= keepAlivePeriod {
+		u.keptAliveAt = time.Now()
+		u.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
 	}
 }
 
 // showStaging shows the user the progress of staging, and the slowest peer.
-func (e *execution) showStaging(l *link, t *transfer) {
+func (u *startup) showStaging(l *link, t *transfer) {
 	now := time.Now()
 	l.pace.take(now, l.staged)
 	var sum Event
-	for _, l := range e.peers.links {
+	for _, l := range u.peers.links {
 		sum.Count, sum.Total = sum.Count+l.staged, sum.Total+l.total
 		left := l.pace.left(l.total)
 		if l.staged < l.total && l.pace.stalled() {
@@ -176,26 +189,26 @@ func unexpected(m *jobpb.FromPeer) error {
 }
 
 // start sends every peer the membership table and asks it to start its processes.
-func (e *execution) start(ctx context.Context) error {
-	e.j.phase(Starting, 0, 0)
-	if err := e.j.keeper.writePeers(e.peers); err != nil {
-		e.j.stopKeeping(err)
+func (u *startup) start(ctx context.Context) error {
+	u.j.phase(Starting, 0, 0)
+	if err := u.j.keeper.writePeers(u.peers); err != nil {
+		u.j.stopKeeping(err)
 	}
-	e.j.until, _ = ctx.Deadline()
-	m := e.j.startMessage(e.state.View())
-	m.Explain = e.j.req.Explain
-	for _, l := range e.peers.links {
+	u.j.until, _ = ctx.Deadline()
+	m := u.j.startMessage(u.view)
+	m.Explain = u.j.req.Explain
+	for _, l := range u.peers.links {
 		for _, p := range l.processes {
-			m.Members = append(m.Members, e.peers.row(l, p))
+			m.Members = append(m.Members, u.peers.row(l, p))
 		}
 	}
-	e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
-	return e.await(ctx, "start the job at", e.handleStarting)
+	u.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
+	return u.await(ctx, "start the job at", u.handleStarting)
 }
 
 // handleStarting queues the messages of processes that run before the last one is started. Until then
 // the job may have to start again elsewhere.
-func (e *execution) handleStarting(h received) error {
+func (u *startup) handleStarting(h received) error {
 	l := h.link
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.answered {
 		l.distances = make(map[p2ppeer.ID]time.Duration)
@@ -213,27 +226,27 @@ func (e *execution) handleStarting(h received) error {
 	if l.early += weight(h.msg); l.early > len(l.processes)*maxEarly {
 		return fmt.Errorf("protocol violation: %d bytes before the job was running", l.early)
 	}
-	e.early = append(e.early, h)
+	u.early = append(u.early, h)
 	return nil
 }
 
 // join makes the job's peers and the submitter's peer members of one detector group, and some of
 // them voters of the view group.
-func (e *execution) join() error {
-	if err := e.detection.form(e.peers.links); err != nil {
+func (u *startup) join() error {
+	if err := u.detection.form(u.peers.links); err != nil {
 		return err
 	}
-	m := e.detection.joinMessage(e.detection.members...)
+	m := u.detection.joinMessage(u.detection.members...)
 	var err error
-	if m.GetJoin().Views, err = e.views.join(e.detection.members, e.state.View()); err != nil {
+	if m.GetJoin().Views, err = u.views.join(u.detection.members, u.view); err != nil {
 		return err
 	}
-	if err := e.j.keeper.writePeers(e.peers); err != nil { // the peers' numbers are new
-		e.j.warn(unreplaced(err))
+	if err := u.j.keeper.writePeers(u.peers); err != nil { // the peers' numbers are new
+		u.j.warn(unreplaced(err))
 	}
-	e.peers.broadcast(m)
-	for _, l := range e.peers.links {
-		l.heardAt = e.detection.formed
+	u.peers.broadcast(m)
+	for _, l := range u.peers.links {
+		l.heardAt = u.detection.formed
 	}
 	return nil
 }

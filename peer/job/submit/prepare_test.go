@@ -341,9 +341,9 @@ func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 			}
 			l := newLink(reservation.Placement{Peer: used}, proc(0, 0))
 			l.answered = c.answered
-			e := &execution{j: j, peers: &membership{j: j, links: []*link{l}}, staging: c.staging}
+			start := &startup{j: j, peers: &membership{j: j, links: []*link{l}, reopens: c.staging}}
 			last := map[*link]time.Time{l: time.Now().Add(-c.silent)}
-			notes := slices.Concat(e.replaceQuiet(last), e.replaceQuiet(last))
+			notes := slices.Concat(start.replaceQuiet(last), start.replaceQuiet(last))
 			if lost := l.err != nil; lost != c.lost || len(notes) != c.notes {
 				t.Errorf("lost: %v, the user is told %q", l.err, notes)
 			}

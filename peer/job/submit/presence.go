@@ -47,14 +47,3 @@ func (p *presence) review(now time.Time, m *membership, d *faultdetect.Group, to
 	}
 	return true
 }
-
-// unheardPeers returns the links to peers that have not reported for the tolerated time.
-func (m *membership) unheardPeers(now time.Time, tolerated time.Duration) (out []*link) {
-	for _, l := range m.links {
-		mute := l.err != nil || l.retired || l.disconnected || l.recruit != nil || l.peer == m.j.s.cfg.Host.ID()
-		if !mute && now.Sub(l.heardAt) > tolerated-reportPeriod {
-			out = append(out, l)
-		}
-	}
-	return out
-}

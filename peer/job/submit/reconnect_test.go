@@ -22,7 +22,7 @@ func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 		await(p, (*jobpb.ToPeer).GetStop) // never arrives
 	})
 	e := b.partedOn()
-	e.partitioned, e.begin = false, &jobpb.ToPeer{}
+	e.partitioned, e.begin, e.peers.reopens = false, &jobpb.ToPeer{}, true
 	l := e.peers.runsOn[other]
 	e.disconnect(l, nil)
 	e.receive(e.nextHeard(t))
@@ -84,10 +84,8 @@ func TestStreamEndedByThePeerIsNotReopened(t *testing.T) {
 		"a message without bounds":   {io.ErrShortBuffer, true, false},
 		"the peer closed everything": {&network.ConnError{Remote: true}, true, true},
 	} {
-		if e.begin = nil; c.begun {
-			e.begin = &jobpb.ToPeer{}
-		}
-		if got := e.mayReconnect(l, c.err); got != c.want {
+		e.peers.reopens = c.begun
+		if got := e.peers.mayReconnect(l, c.err); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -104,7 +102,7 @@ func TestS4StreamToAFailedPeerIsClosed(t *testing.T) {
 		ended <- p.in.ReadMsg(&jobpb.ToPeer{})
 	})
 	e := b.partedOn()
-	e.staging = true
+	e.peers.reopens = true
 	l := e.peers.links[0]
 	e.disconnect(l, nil)
 	back := e.nextHeard(t)
@@ -114,7 +112,7 @@ func TestS4StreamToAFailedPeerIsClosed(t *testing.T) {
 		e.peers.inbox.messages <- back
 		cancel()
 	}()
-	e.await(ctx, "stage the job at", func(received) error { return nil })
+	e.startup().await(ctx, "stage the job at", func(received) error { return nil })
 	if err := <-ended; !errors.Is(err, network.ErrReset) {
 		t.Errorf("the peer hears %v, want that the stream is reset", err)
 	}

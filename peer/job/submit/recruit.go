@@ -132,7 +132,7 @@ func (c *recruitment) releaseUnneeded() {
 				l.lose(fmt.Errorf("no confirmation for %v that it has stopped", retireFor))
 			}
 		case len(l.added) > 0:
-		case r == nil && c.views.resumed: // they end by themselves once their votes are not needed
+		case r == nil && c.j.resumed: // they end by themselves once their votes are not needed
 		case r == nil:
 			if !slices.ContainsFunc(l.processes, c.state.View().Has) && c.views.mayEndPart(l) {
 				c.retire(l, "all its processes have failed")
@@ -189,7 +189,7 @@ func (c *recruitment) handleRecruit(h received) *job.Result {
 	if h.err == nil && m.GetSuspect() != nil { // it may be about the submitter's peer, which has reconnected
 		return nil
 	}
-	if c.views.resumed && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
+	if c.j.resumed && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
 		if err := l.reports.add(m.GetAgreed()); err != nil {
 			l.lose(err)
 		}
@@ -294,7 +294,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	r.phase = recruitJoining
 	undo := c.views.registerRecruit(l, p, key)
 	err := c.j.keeper.writePeers(c.peers)
-	if err != nil && c.views.resumed { // a later process would give its number to another peer
+	if err != nil && c.j.resumed { // a later process would give its number to another peer
 		r.phase = recruitEntering
 		undo()
 		c.state.WithdrawJoin(p.Rank)
@@ -305,7 +305,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 		c.j.warn(fmt.Sprintf("if this p2prun is killed, p2prun --attach will not show the output of rank %d replica %d: %v", p.Rank, p.Replica, err))
 	}
 	c.peers.runsOn[p] = l
-	if c.views.resumed {
+	if c.j.resumed {
 		if l.recruit != nil {
 			l.send(c.views.agreeMessage())
 		}

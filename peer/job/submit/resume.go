@@ -99,7 +99,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 		j.printRest(shown)
 		return j.conclude(*over)
 	}
-	return j.conclude(e.finish(ctx))
+	return j.conclude(e.finish(ctx, nil))
 }
 
 // runAgain returns the run of a kept job. The error is the reason why lost replicas cannot be
@@ -134,6 +134,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	e.begin = begin
 	e.outputs.resume(shown, printed)
 	if begin != nil {
+		e.peers.reopens = true
 		e.state.Resume()
 	}
 	if e.confirmation.accounts != nil {
@@ -157,7 +158,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 
 // resume marks the job as resumed.
 func (e *execution) resume() {
-	e.resumption, e.views.resumed = &resumption{}, true
+	e.j.resumed, e.resumption = true, &resumption{}
 	e.collector.early = make(map[view.Process]*jobpb.Collected)
 }
 

@@ -38,6 +38,7 @@ type run struct {
 	downloaded []filetransfer.Digest                       // contents that were downloaded
 
 	status   Status
+	resumed  bool                                 // another process started the job
 	until    time.Time                            // end of the job's time limit; zero: none
 	excluded map[p2ppeer.ID]bool                  // peers that failed to stage or start the job
 	met      map[p2ppeer.ID]reservation.Candidate // candidates found so far
@@ -134,9 +135,10 @@ func (j *run) run(ctx context.Context) job.Result {
 		j.warnCorrelated(j.planned(reserved))
 		e := newExecution(j, reserved)
 		e.peers.serveSites()
-		err := e.prepare(ctx)
+		start := e.startup()
+		err := start.prepare(ctx)
 		if err == nil {
-			return e.finish(ctx)
+			return e.finish(ctx, start.early)
 		}
 		excluded := j.exclude(e)
 		e.stop("could not be started everywhere")

@@ -69,7 +69,7 @@ const (
 // and the peers that were recently lost or could not help.
 func (c *recruitment) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(c.j.excluded)
-	if c.views.resumed { // in the view group, its number stands for the previous process
+	if c.j.resumed { // in the view group, its number stands for the previous process
 		out[c.j.s.cfg.Host.ID()] = true
 	}
 	for _, l := range c.peers.links {

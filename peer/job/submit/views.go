@@ -17,11 +17,10 @@ import (
 
 // A viewGroup is the submitter's side of the job's view group.
 type viewGroup struct {
-	j       *run
-	peers   *membership
-	group   *viewgroup.Group // nil: the submitter alone makes the views, or resumes the job
-	events  *agreed
-	resumed bool // this process resumes the job, and is no member of its view group
+	j      *run
+	peers  *membership
+	group  *viewgroup.Group // nil: the submitter alone makes the views, or resumes the job
+	events *agreed
 }
 
 func newViewGroup(j *run, peers *membership) *viewGroup {
@@ -145,7 +144,7 @@ func (g *viewGroup) accusation(c viewgroup.Committed) string {
 
 // agreeMessage tells a new peer of the job the members of the view group, including itself.
 func (g *viewGroup) agreeMessage() *jobpb.ToPeer {
-	m := &jobpb.Agree{Peers: [][]byte{[]byte(g.j.s.cfg.Host.ID())}, First: 1, Anew: g.resumed}
+	m := &jobpb.Agree{Peers: [][]byte{[]byte(g.j.s.cfg.Host.ID())}, First: 1, Anew: g.j.resumed}
 	for _, l := range g.peers.links {
 		for l.number >= len(m.Peers) {
 			m.Peers = append(m.Peers, nil)
@@ -170,7 +169,7 @@ func (g *viewGroup) registerRecruit(l *link, p view.Process, key []byte) (undo f
 	number, processes := l.number, l.processes
 	if l.recruit == nil {
 		l.processes = append(slices.Clone(l.processes), p)
-	} else if (g.group != nil || g.resumed) && l.peer != g.j.s.cfg.Host.ID() {
+	} else if (g.group != nil || g.j.resumed) && l.peer != g.j.s.cfg.Host.ID() {
 		l.number = len(g.agreeMessage().GetAgree().Peers)
 	}
 	l.keys[p] = key
@@ -273,12 +272,12 @@ func (g *viewGroup) majorityElsewhere() bool {
 // change takes effect at once.
 func (g *viewGroup) propose(c view.Change) bool {
 	switch {
-	case g.resumed:
+	case g.j.resumed:
 		g.peers.ask(g.proposeMessage(c))
 	case g.group != nil:
 		g.group.Propose(c)
 	}
-	return g.resumed || g.group != nil
+	return g.j.resumed || g.group != nil
 }
 
 // remove removes a peer that the job has given up.
