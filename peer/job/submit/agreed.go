@@ -18,11 +18,7 @@ var errOutside = errors.New("it has left the view group")
 // takeAgreed handles the events of the view group.
 func (e *execution) takeAgreed() (r *job.Result) {
 	changes, contact, turned := e.views.events.take()
-	if e.partitioned { // the messages that led to the changes have not arrived yet
-		e.pendingChanges = append(e.pendingChanges, changes...)
-		changes = nil
-	}
-	for _, c := range changes {
+	for _, c := range e.partition.hold(changes) {
 		r = cmp.Or(r, e.applyAgreed(c))
 	}
 	switch err := e.views.group.Err(); {
@@ -32,20 +28,19 @@ func (e *execution) takeAgreed() (r *job.Result) {
 			Status: job.StatusLost, Message: "the job's peers cannot agree any more: " + err.Error(),
 			Hint: "start it again without that peer (--not-peer)",
 		}
-	case e.partitioned:
-		e.peersDeadline = nil
+	case e.partition.active:
+		e.deadlines.peers = nil
 		if contact == viewgroup.InTouch {
-			e.peersDeadline = time.After(e.j.s.waits.reconnect)
+			e.deadlines.peers = time.After(e.j.s.waits.reconnect)
 		}
 	case contact == viewgroup.InTouch:
 		e.regroup()
 	case contact == viewgroup.CutOff && e.leaves():
 		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may continue without this machine"))
 	case contact == viewgroup.CutOff:
-		for _, l := range e.deferredFailures {
+		for _, l := range e.partition.takeSilent() {
 			r = cmp.Or(r, e.loseSilentPeer(l))
 		}
-		e.deferredFailures = nil
 		r = cmp.Or(r, e.apply(e.state.CutOff()))
 	}
 	return r
@@ -58,8 +53,8 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
 	case view.Failed:
 		e.state.Attribute(p, e.views.accusation(c))
 	case view.Finished:
-		if e.state.Unexplained(p) && e.exitDeadline == nil {
-			e.exitDeadline = time.After(e.j.s.waits.reconnect)
+		if e.state.Unexplained(p) && e.deadlines.exits == nil {
+			e.deadlines.exits = time.After(e.j.s.waits.reconnect)
 		}
 	}
 	return e.commit(c.Change, e.views.sources(c))
@@ -81,7 +76,7 @@ func (e *execution) commit(c view.Change, by []p2ppeer.ID) *job.Result {
 // have not reported within waits.reconnect. No other peer can report it, and the rank would wait
 // for its output forever.
 func (e *execution) loseUnreported() (r *job.Result) {
-	e.exitDeadline = nil
+	e.deadlines.exits = nil
 	for _, l := range e.peers.links {
 		if l.err == nil && !isDisconnected(l) && slices.ContainsFunc(l.processes, e.state.Silent) {
 			r = cmp.Or(r, e.protocolError(l, errors.New("its process has finished, but it has not reported the exit")))

@@ -69,7 +69,7 @@ func (u *suspicion) setAside(is bool, now time.Time) bool {
 // stalled handles the report of a master that its rank waits for other replicas.
 func (e *execution) stalled(p view.Process) (r *job.Result) {
 	v := e.state.View()
-	if !v.IsMaster(p) || e.detection.detector == nil || e.partitioned || e.resumption != nil || !e.views.inTouch() {
+	if !v.IsMaster(p) || e.detection.detector == nil || e.partition.active || e.resumption != nil || !e.views.inTouch() {
 		return nil
 	}
 	for _, q := range v.LiveReplicas(p.Rank) {

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
@@ -37,4 +38,23 @@ func (b backlog) add(h received) (backlog, error) {
 	}
 	b.said = append(b.said, h)
 	return b, nil
+}
+
+// backlogs holds the backlog of each process.
+type backlogs map[view.Process]backlog
+
+// add queues a message about p, or returns an error if there are too many.
+func (b backlogs) add(p view.Process, h received) error {
+	kept, err := b[p].add(h)
+	if err == nil {
+		b[p] = kept
+	}
+	return err
+}
+
+// take removes and returns the messages about p.
+func (b backlogs) take(p view.Process) []received {
+	said := b[p].said
+	delete(b, p)
+	return said
 }

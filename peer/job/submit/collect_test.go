@@ -225,7 +225,7 @@ func TestR6DoneResumedJobIsNotLostWithItsPeers(t *testing.T) {
 		for _, l := range e.peers.links {
 			l.lose(errSilent)
 		}
-		if r := e.catchUp(); (r == nil) != done {
+		if r := e.resumption.catchUp(); (r == nil) != done {
 			t.Errorf("done %v, and no peer is left: %+v", done, r)
 		}
 	}

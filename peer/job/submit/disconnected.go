@@ -9,6 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // What a submitter does that is cut off from the majority of the view group while the group may
@@ -37,6 +38,51 @@ const (
 	resumePause   = 500 * time.Millisecond
 )
 
+// A partition is the state of a submitter that may be cut off from the majority of the view group.
+type partition struct {
+	active  bool                  // the majority may continue without the submitter
+	silent  []*link               // to peers that the detector failed while out of touch
+	changes []viewgroup.Committed // agreed on while partitioned, not applied yet
+}
+
+// deferFailure defers the failure of a peer, since this machine may be the one that is cut off. It
+// reports whether it is the first one.
+func (p *partition) deferFailure(l *link) (first bool) {
+	p.silent = append(p.silent, l)
+	return len(p.silent) == 1
+}
+
+// takeSilent returns the peers whose failure was deferred.
+func (p *partition) takeSilent() []*link {
+	silent := p.silent
+	p.silent = nil
+	return silent
+}
+
+// hold returns the changes to apply now: none while partitioned, since the messages that led to them
+// have not arrived yet.
+func (p *partition) hold(changes []viewgroup.Committed) []viewgroup.Committed {
+	if !p.active {
+		return changes
+	}
+	p.changes = append(p.changes, changes...)
+	return nil
+}
+
+// end ends the partition and returns the changes that were held.
+func (p *partition) end() []viewgroup.Committed {
+	changes := p.changes
+	p.active, p.changes = false, nil
+	return changes
+}
+
+// deadlines are the deadlines of a job. A nil deadline is not set.
+type deadlines struct {
+	reconnect <-chan time.Time // for the submitter to reconnect; also see resumption.limit
+	peers     <-chan time.Time // for the other peers to reconnect
+	exits     <-chan time.Time // for reports on finished processes; see loseUnreported
+}
+
 // leaves reports whether the job's peers may continue without the submitter: the job has begun, and
 // they have a majority.
 func (e *execution) leaves() bool {
@@ -62,25 +108,23 @@ func (e *execution) detectSleep() (r *job.Result) {
 	if cfg := e.j.s.cfg; asleep < max(asleepFor, asleepPeriods*cfg.Period)+cfg.Hang || !e.leaves() {
 		return nil
 	}
-	if !e.partitioned {
+	if !e.partition.active {
 		r = e.beginPartition(fmt.Sprintf("this process did not run for %v, and the job's peers may continue without it", asleep.Round(time.Second)))
 	}
 	for _, l := range e.peers.links {
 		r = cmp.Or(r, e.disconnect(l, nil))
 	}
 	if e.views.inTouch() { // otherwise takeAgreed sets it later
-		e.peersDeadline = time.After(e.j.s.waits.reconnect)
+		e.deadlines.peers = time.After(e.j.s.waits.reconnect)
 	}
 	return r
 }
 
 // beginPartition starts the reconnect deadline and disconnects the silent peers.
 func (e *execution) beginPartition(why string) (r *job.Result) {
-	e.partitioned, e.reconnectDeadline = true, time.After(e.j.req.Away)
+	e.partition.active, e.deadlines.reconnect = true, time.After(e.j.req.Away)
 	e.j.warn(fmt.Sprintf("%s; waiting up to %v to reconnect", why, e.j.req.Away))
-	held := e.deferredFailures
-	e.deferredFailures = nil
-	for _, l := range held {
+	for _, l := range e.partition.takeSilent() {
 		r = cmp.Or(r, e.disconnect(l, nil))
 	}
 	return r
@@ -172,15 +216,24 @@ func (e *execution) rejoin() (r *job.Result) {
 	if !e.views.inTouch() || slices.ContainsFunc(e.peers.links, isDisconnected) {
 		return nil
 	}
-	e.partitioned, e.reconnectDeadline, e.peersDeadline = false, nil, nil
+	e.deadlines.reconnect, e.deadlines.peers = nil, nil
 	e.j.warn("reconnected to the job's peers")
-	changes := e.pendingChanges
-	e.pendingChanges = nil
-	for _, c := range changes {
+	for _, c := range e.partition.end() {
 		r = cmp.Or(r, e.applyAgreed(c))
 	}
 	e.regroup()
 	return r
+}
+
+// dropLatePeers continues without the peers that have not reconnected in time.
+func (e *execution) dropLatePeers() *job.Result {
+	switch {
+	case e.resumption != nil:
+		e.resumption.dropLatePeers()
+	case e.deadlines.peers == nil: // otherwise this process did not run meanwhile: the peers get more time
+		return e.loseDisconnected("it has not come back")
+	}
+	return nil
 }
 
 // loseDisconnected gives up the disconnected peers.

@@ -38,7 +38,7 @@ func (b *bed) resuming(m *member, script func(*part)) {
 // disconnected from its peers. The peers of b are the first peers of the job.
 func (b *bed) partedOn() *execution {
 	e := newHearing(b)
-	e.j.s, e.j.req.Away, e.partitioned = b.submitter, time.Hour, true
+	e.j.s, e.j.req.Away, e.partition.active = b.submitter, time.Hour, true
 	e.views.events, e.peers.inbox = newAgreed(), newInbox()
 	for i, m := range b.peers {
 		e.peers.links[i].peer = m.ID()
@@ -220,13 +220,13 @@ func (e *execution) asleep() { e.lastUptime = uptime() - 100*e.j.s.cfg.Period }
 func TestSuspendedSubmitterSetsAReconnectDeadline(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
-	e.partitioned = false
+	e.partition.active = false
 	b.agreeing(e, b.peers...)
 	e.asleep()
-	if r := e.detectSleep(); r != nil || !e.partitioned {
-		t.Fatalf("result %v, parted: %v", r, e.partitioned)
+	if r := e.detectSleep(); r != nil || !e.partition.active {
+		t.Fatalf("result %v, parted: %v", r, e.partition.active)
 	}
-	for limit := time.After(eventTimeout); e.peersDeadline == nil; {
+	for limit := time.After(eventTimeout); e.deadlines.peers == nil; {
 		select {
 		case <-e.views.events.news:
 			e.takeAgreed()
@@ -244,7 +244,7 @@ func TestSuspendedSubmitterRestartsTheReconnectDeadline(t *testing.T) {
 	b.agreeing(e, b.peers...)
 	over := make(chan time.Time, 1)
 	over <- time.Now()
-	e.peersDeadline = over
+	e.deadlines.peers = over
 	e.asleep()
 	if r := e.handleNext(t.Context(), nil); r != nil {
 		t.Errorf("result %+v", r)

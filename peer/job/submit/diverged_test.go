@@ -28,7 +28,7 @@ func TestDivergenceReportBeforeTheReceiverJoinsIsKept(t *testing.T) {
 	if kept := len(e.earlyReports[proc(0, 0)]); kept != job.MaxReports {
 		t.Errorf("%d words are kept of one, want %d", kept, job.MaxReports)
 	}
-	e.addPlaceholder(late)
+	e.peers.addPlaceholder(late)
 	if r := e.apply(e.state.Committed(late)); r == nil || r.Status != job.StatusDiverged {
 		t.Errorf("once it has joined: %+v", r)
 	}

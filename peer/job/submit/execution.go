@@ -11,35 +11,30 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // execution is a job on its peers: the control streams, and the pure cores that decide how to react
 // to the peers' messages. The goroutine of Submitter.Run owns it.
 type execution struct {
-	j                 *run
-	reserved          *reservation.Reservation
-	state             *job.State
-	outputs           *outputs
-	peers             *membership
-	explained         bool                     // the user knows the routes
-	earlyReports      earlyReports             // divergence reports about receivers that have yet to join
-	toJoin            map[view.Process]backlog // messages about processes that have yet to join
-	confirmation      *confirmation
-	collector         *collector
-	recruitment       *recruitment
-	detection         *detectorGroup
-	deferredFailures  []*link               // to peers that the detector failed while out of touch
-	partitioned       bool                  // out of touch with the majority, which may continue; see disconnected.go
-	reconnectDeadline <-chan time.Time      // reconnect deadline of the job; also see limit (resume.go)
-	peersDeadline     <-chan time.Time      // deadline for the other peers to reconnect
-	exitDeadline      <-chan time.Time      // deadline for reports on finished processes; see loseUnreported
-	pendingChanges    []viewgroup.Committed // changes agreed on while disconnected, not applied yet
-	views             *viewGroup
-	resumption        *resumption   // state of a resumed job; nil: this process started the job
-	replaced          bool          // another process has resumed the job
-	begin             *jobpb.ToPeer // lets processes leave mpj.Init; nil until all have called it
+	j            *run
+	reserved     *reservation.Reservation
+	state        *job.State
+	outputs      *outputs
+	peers        *membership
+	explained    bool         // the user knows the routes
+	earlyReports earlyReports // divergence reports about receivers that have yet to join
+	toJoin       backlogs     // messages about processes that have yet to join
+	confirmation *confirmation
+	collector    *collector
+	recruitment  *recruitment
+	detection    *detectorGroup
+	partition    partition
+	deadlines    deadlines
+	views        *viewGroup
+	resumption   *resumption   // state of a resumed job; nil: this process started the job
+	replaced     bool          // another process has resumed the job
+	begin        *jobpb.ToPeer // lets processes leave mpj.Init; nil until all have called it
 
 	entry         *job.Entry       // nil: a resumed job
 	entryTicks    <-chan time.Time // ticks until the job has begun
@@ -61,7 +56,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		state:        job.NewState(j.req.N, j.req.R),
 		peers:        newMembership(j),
 		earlyReports: make(earlyReports),
-		toJoin:       make(map[view.Process]backlog),
+		toJoin:       make(backlogs),
 		detection:    newDetectorGroup(j),
 	}
 	for _, p := range reserved.Placements {
@@ -180,14 +175,14 @@ func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.R
 	if r == nil {
 		r = handle()
 	}
-	if e.partitioned && r == nil {
+	if e.partition.active && r == nil {
 		r = e.rejoin()
 	}
-	if e.partitioned && r == nil && !e.views.inTouch() && !e.leaves() {
+	if e.partition.active && r == nil && !e.views.inTouch() && !e.leaves() {
 		r = e.reconnectTimedOut() // no peer is left to reconnect to
 	}
 	if e.resumption != nil && r == nil {
-		r = e.catchUp()
+		r = e.resumption.catchUp()
 	}
 	if r == nil {
 		r = e.outputEarly()
@@ -210,7 +205,7 @@ func (e *execution) handleWhile(ctx context.Context, most time.Duration, conditi
 		case ctx.Err() != nil:
 			r := stoppedBy(ctx, e.j.req)
 			return &r
-		case !e.partitioned:
+		case !e.partition.active:
 			most -= min(time.Since(before), 2*pulsePeriod)
 		}
 	}
@@ -232,18 +227,18 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	select {
 	case h := <-e.peers.inbox.messages:
 		return func() *job.Result { return e.receive(h) }
-	case <-e.reconnectDeadline:
+	case <-e.deadlines.reconnect:
 		return e.reconnectTimedOut
-	case <-e.peersDeadline:
-		e.peersDeadline = nil
+	case <-e.deadlines.peers:
+		e.deadlines.peers = nil
 		return e.dropLatePeers
-	case <-e.exitDeadline:
+	case <-e.deadlines.exits:
 		return e.loseUnreported
 	case <-e.detection.failed:
 		return e.handleVerdicts
 	case <-e.presenceTicks:
 		return quietly(func() {
-			if e.partitioned || e.resumption != nil || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.j.replaceAfter()) {
+			if e.partition.active || e.resumption != nil || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.j.replaceAfter()) {
 				e.presenceTicks = nil
 			}
 		})
@@ -274,4 +269,14 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 // startup returns the start of the job.
 func (e *execution) startup() *startup {
 	return &startup{j: e.j, peers: e.peers, detection: e.detection, views: e.views, view: e.state.View()}
+}
+
+// resume makes e the execution of a resumed job.
+func (e *execution) resume() {
+	e.j.resumed = true
+	e.resumption = &resumption{
+		j: e.j, state: e.state, peers: e.peers, deadlines: &e.deadlines,
+		commit: e.commit, lose: e.lose, protocolError: e.protocolError,
+	}
+	e.collector.early = make(map[view.Process]*jobpb.Collected)
 }

@@ -46,7 +46,7 @@ func (e *execution) handle(h received) *job.Result {
 		return e.lose(h.link, "the connection to it broke", h.err)
 	case garbled(h.err):
 		return e.protocolError(h.link, h.err)
-	case h.err != nil && (e.partitioned || e.resumption != nil):
+	case h.err != nil && (e.partition.active || e.resumption != nil):
 		return e.disconnect(h.link, h.err)
 	case h.err != nil && e.peers.mayReconnect(h.link, h.err):
 		e.recruitment.abandonAdditions(h.link)
@@ -88,7 +88,10 @@ func (e *execution) handle(h received) *job.Result {
 		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
 	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
-		return e.queueUntilJoined(h, p)
+		if err := e.toJoin.add(p, h); err != nil {
+			return e.protocolError(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
+		}
+		return nil
 	}
 	return e.handleReport(p, h)
 }
@@ -317,5 +320,9 @@ func (e *execution) joined(p view.Process) *job.Result {
 		l.send(e.begin)
 		l.probeAddresses(e.j.s.cfg.Host)
 	}
-	return e.handleQueued(p)
+	var r *job.Result
+	for _, h := range e.toJoin.take(p) {
+		r = cmp.Or(r, e.handle(h))
+	}
+	return r
 }

@@ -37,7 +37,7 @@ func TestV4PeerThatHidesAnExitIsFailed(t *testing.T) {
 	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
 		t.Fatal(r)
 	}
-	if e.exitDeadline == nil {
+	if e.deadlines.exits == nil {
 		t.Fatal("nobody waits for its peer to say so")
 	}
 	if r := e.loseUnreported(); r != nil {

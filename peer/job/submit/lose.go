@@ -18,7 +18,7 @@ func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
 		e.detection.detector.Report(id) // ignores peers outside the group
-	case e.views.group != nil && !e.partitioned && e.detection.concerned(m.GetGeneration()):
+	case e.views.group != nil && !e.partition.active && e.detection.concerned(m.GetGeneration()):
 		e.regroup()
 	}
 }
@@ -43,20 +43,19 @@ func (e *execution) handleFailure(l *link) *job.Result {
 		return nil
 	case l.recruit != nil:
 		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
-	case e.partitioned || e.resumption != nil:
+	case e.partition.active || e.resumption != nil:
 		return e.disconnect(l, nil)
 	case e.views.inTouch():
 		return e.loseSilentPeer(l)
-	case e.deferredFailures == nil:
+	case e.partition.deferFailure(l):
 		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
 	}
-	e.deferredFailures = append(e.deferredFailures, l)
 	return nil
 }
 
 // loseSilentPeer gives up a silent peer.
 func (e *execution) loseSilentPeer(l *link) *job.Result {
-	if l.err != nil || l.retired { // detach has already handled a retired peer
+	if l.err != nil || l.retired { // retire has already removed a retired peer from the groups
 		return nil
 	}
 	cs, _ := e.peers.contacts()
@@ -96,15 +95,14 @@ func (e *execution) regroup() {
 		e.j.log.Warn().Err(err).Msg("reconnected, but failure detection could not be restarted")
 		return
 	}
-	if e.deferredFailures != nil {
+	if e.partition.takeSilent() != nil {
 		e.j.warn("reconnected to the job's peers")
 	}
-	e.deferredFailures = nil
 }
 
 // heal replaces lost replicas, unless it is unknown which are lost.
 func (e *execution) heal() {
-	if !e.partitioned && (e.resumption == nil || e.resumption.caughtUp && e.peers.numbersKnown()) {
+	if !e.partition.active && (e.resumption == nil || e.resumption.caughtUp && e.peers.numbersKnown()) {
 		e.recruitment.heal()
 	}
 }

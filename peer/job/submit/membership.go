@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // A membership holds the job's peers and the membership table: which peer runs each process.
@@ -258,4 +259,16 @@ func (m *membership) unheardPeers(now time.Time, tolerated time.Duration) (out [
 		}
 	}
 	return out
+}
+
+// addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be
+// recorded. The process continues to run: it may be the only one left of its rank.
+func (m *membership) addPlaceholder(c view.Change) {
+	if _, known := m.runsOn[c.Process]; known || !c.Joins() {
+		return
+	}
+	l := newLink(reservation.Placement{}, c.Process)
+	l.err, l.redeemed = errUnknown, true
+	l.cancel()
+	m.runsOn[c.Process] = l
 }

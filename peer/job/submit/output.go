@@ -17,7 +17,7 @@ type outputs struct {
 	flows          [][2]flow                // stdout and stderr of each rank
 	unacknowledged map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
 	leaders        map[view.Process]bool    // processes that have been their rank's output leader (view.Speaker)
-	early          map[view.Process]backlog // output of processes that are not output leaders yet
+	early          backlogs                 // output of processes that are not output leaders yet
 	ended          map[view.Process][2]bool // streams that the process has closed
 	withheld       withheld
 	printed        []transcript // by rank: standard output that the user gets; nil: job without replicas
@@ -44,7 +44,7 @@ const (
 func newOutputs(v view.View) *outputs {
 	o := &outputs{
 		emission: job.NewEmission(v.N), flows: make([][2]flow, v.N), unacknowledged: make(map[int]bool),
-		leaders: make(map[view.Process]bool), early: make(map[view.Process]backlog),
+		leaders: make(map[view.Process]bool), early: make(backlogs),
 		ended: make(map[view.Process][2]bool), withheld: make(withheld),
 	}
 	if v.R > 1 {
@@ -117,20 +117,17 @@ func (o *outputs) add(h received, p view.Process) (print []item, err error) {
 // queueEarly queues the output of a process that has not been an output leader. Its peer may have
 // received the view in which it is one before the submitter did, and sends the output once.
 func (o *outputs) queueEarly(h received, p view.Process) error {
-	kept, err := o.early[p].add(h)
-	if err != nil {
+	if err := o.early.add(p, h); err != nil {
 		return fmt.Errorf("output of %v, which is not an output leader: %w", p, err)
 	}
-	o.early[p] = kept
 	return nil
 }
 
 // takeEarly returns the queued output of processes that have become output leaders.
 func (o *outputs) takeEarly() (out []received) {
-	for p, kept := range o.early {
+	for p := range o.early {
 		if o.leaders[p] {
-			delete(o.early, p)
-			out = append(out, kept.said...)
+			out = append(out, o.early.take(p)...)
 		}
 	}
 	return out

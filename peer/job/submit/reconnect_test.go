@@ -22,7 +22,7 @@ func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 		await(p, (*jobpb.ToPeer).GetStop) // never arrives
 	})
 	e := b.partedOn()
-	e.partitioned, e.begin, e.peers.reopens = false, &jobpb.ToPeer{}, true
+	e.partition.active, e.begin, e.peers.reopens = false, &jobpb.ToPeer{}, true
 	l := e.peers.runsOn[other]
 	e.disconnect(l, nil)
 	e.receive(e.nextHeard(t))

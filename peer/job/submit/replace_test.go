@@ -241,7 +241,7 @@ func TestResumedJobReportsThatItCannotReplace(t *testing.T) {
 func TestNoPeerIsRecruitedWhileANumberIsUnknown(t *testing.T) {
 	e := newBed(t, never, 1, 1).partedOn()
 	e.resume()
-	e.partitioned, e.resumption.caughtUp, e.recruitment.healing = false, true, newHealing(2)
+	e.partition.active, e.resumption.caughtUp, e.recruitment.healing = false, true, newHealing(2)
 	for i, l := range e.peers.links {
 		l.number = i // 0 means that it has none
 	}

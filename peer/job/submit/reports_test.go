@@ -137,6 +137,7 @@ func TestReportsOfAHostilePeerThatFailedAreIgnored(t *testing.T) {
 // reports.
 func TestReportsOfARemovedPeerCount(t *testing.T) {
 	e := newHearing(t)
+	e.resume()
 	v := e.state.View()
 	for i, l := range e.peers.links {
 		if i%2 == 0 {
@@ -147,7 +148,7 @@ func TestReportsOfARemovedPeerCount(t *testing.T) {
 		l.reports.outside = i < 2
 	}
 	var got []bool // silent
-	for _, voice := range e.nextChanges(v) {
+	for _, voice := range e.resumption.nextChanges(v) {
 		got = append(got, voice.silent)
 	}
 	if want := []bool{false, false, true}; !slices.Equal(got, want) {
