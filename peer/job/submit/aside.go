@@ -7,7 +7,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 // A silent replica delays its rank: outcomes wait until each replica that counts has them. The
@@ -66,22 +65,22 @@ func (u *suspicion) setAside(is bool, now time.Time) bool {
 	return !is
 }
 
-// stalled handles the report of a master that its rank waits for other replicas.
-func (e *execution) stalled(p view.Process) (r *job.Result) {
-	v := e.state.View()
-	if !v.IsMaster(p) || e.detection.detector == nil || e.partition.active || e.resumption != nil || !e.views.inTouch() {
+// unresponsive returns the replicas to set aside, since their rank waits for them according to its
+// master p, and their peers do not answer. It makes the detector question the other peers of the rank.
+func (g *detectorGroup) unresponsive(p view.Process, v view.View, peers *membership) (out []view.Process) {
+	if !v.IsMaster(p) || g.detector == nil {
 		return nil
 	}
 	for _, q := range v.LiveReplicas(p.Rank) {
-		l := e.peers.runsOn[q]
+		l := peers.runsOn[q]
 		switch {
-		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
+		case q == p || l == nil || l.err != nil || l.peer == g.j.s.cfg.Host.ID():
 		case l.suspicion.duration() == 0:
-			e.detection.question(l)
-		case l.suspicion.isLong(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.suspicion.setAside(v.AsideSince(q) != 0, time.Now()):
-			e.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
-			r = cmp.Or(r, e.apply(e.state.SetAside(q)))
+			cmp.Or(l.group, g.detector).Silent(l.peer, 1) // its silence may have begun just now
+		case l.suspicion.isLong(cmp.Or(g.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.suspicion.setAside(v.AsideSince(q) != 0, time.Now()):
+			g.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
+			out = append(out, q)
 		}
 	}
-	return r
+	return out
 }

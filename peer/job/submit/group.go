@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -142,9 +141,6 @@ const regroupAfter = time.Second
 func (g *detectorGroup) concerned(generation uint32) bool {
 	return generation == g.generation && time.Since(g.formed) > regroupAfter
 }
-
-// question makes the detector question a peer, whose silence may have begun just now.
-func (g *detectorGroup) question(l *link) { cmp.Or(l.group, g.detector).Silent(l.peer, 1) }
 
 // remove removes a peer that the job has given up.
 func (g *detectorGroup) remove(l *link) {

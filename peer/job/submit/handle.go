@@ -8,6 +8,7 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -34,7 +35,7 @@ func (e *execution) handle(h received) *job.Result {
 		return nil // a late message of a peer that was given up
 	case isReplaced(h.err):
 		e.replaced = true
-		r := e.takenOver()
+		r := e.j.takenOver()
 		return &r
 	case h.link.retired:
 		e.recruitment.handleRetired(h)
@@ -74,10 +75,15 @@ func (e *execution) handle(h received) *job.Result {
 		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
-		return e.handlePaths(h.link, b.Paths)
+		if err := e.routing.add(h.link, b.Paths); err != nil {
+			return e.protocolError(h.link, err)
+		}
+		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
-		e.paused(h.link, b.Paused)
+		if note := h.link.pause(b.Paused); note != "" {
+			e.j.warn(note)
+		}
 		return nil
 	}
 	p, ok := processOf(h.msg)
@@ -118,13 +124,26 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	case *jobpb.FromPeer_Ahead:
 		return e.apply(e.state.Ahead(p))
 	case *jobpb.FromPeer_Stalled:
-		return e.stalled(p)
+		if e.partition.active || e.resumption != nil || !e.views.inTouch() {
+			return nil
+		}
+		var r *job.Result
+		for _, q := range e.detection.unresponsive(p, e.state.View(), e.peers) {
+			r = cmp.Or(r, e.apply(e.state.SetAside(q)))
+		}
+		return r
 	case *jobpb.FromPeer_UpToDate:
 		return e.apply(e.state.UpToDate(p, b.UpToDate.GetSince(), b.UpToDate.GetTerm()))
 	case *jobpb.FromPeer_Leaving:
 		return e.apply(e.state.Leaves(p))
 	case *jobpb.FromPeer_Diverged:
-		return e.diverged(h.link, p, b.Diverged)
+		d, early, err := e.earlyReports.take(p, b.Diverged, e.state.View())
+		switch {
+		case err != nil:
+			return e.protocolError(h.link, err)
+		case !early:
+			return e.disputed(p, d)
+		}
 	case *jobpb.FromPeer_Account:
 		r, err := e.confirmation.add(p, b.Account)
 		if err != nil {
@@ -245,7 +264,9 @@ func (e *execution) apply(s job.Effects) *job.Result {
 	r := e.carryOut(s)
 	if s.Joined != nil {
 		r = cmp.Or(r, e.joined(*s.Joined))
-		r = cmp.Or(r, e.handleEarlyReports(*s.Joined))
+		for _, d := range e.earlyReports.about(*s.Joined, e.state.View()) {
+			r = cmp.Or(r, e.disputed(d.by, d.Divergence))
+		}
 	}
 	for _, p := range s.Outvoted {
 		if l := e.peers.runsOn[p]; l != nil {
@@ -325,4 +346,9 @@ func (e *execution) joined(p view.Process) *job.Result {
 		r = cmp.Or(r, e.handle(h))
 	}
 	return r
+}
+
+// disputed handles process p's report of a divergence.
+func (e *execution) disputed(p view.Process, d protection.Divergence) *job.Result {
+	return e.apply(e.state.Diverged(p, d, e.peers.evidence(p, d)))
 }

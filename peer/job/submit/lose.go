@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
@@ -23,7 +25,10 @@ func (e *execution) suspect(m *jobpb.Suspect) {
 	}
 }
 
-var errSilent = errors.New("no heartbeat from it")
+var (
+	errSilent  = errors.New("no heartbeat from it")
+	errOutside = errors.New("it has left the view group")
+)
 
 // handleVerdicts handles the detector's verdicts.
 func (e *execution) handleVerdicts() (r *job.Result) {
@@ -80,9 +85,7 @@ func (e *execution) lose(l *link, why string, err error) *job.Result {
 	e.detection.remove(l)
 	e.views.remove(l)
 	e.recruitment.avoid(l.peer)
-	if e.j.req.Explain {
-		e.explain()
-	}
+	e.routing.tell()
 	return e.apply(e.state.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
 }
 
@@ -105,4 +108,61 @@ func (e *execution) heal() {
 	if !e.partition.active && (e.resumption == nil || e.resumption.caughtUp && e.peers.numbersKnown()) {
 		e.recruitment.heal()
 	}
+}
+
+// awaitEntry fails the processes that are overdue in mpj.Init.
+func (e *execution) awaitEntry() *job.Result {
+	if e.begin != nil {
+		e.entryTicks = nil
+		return nil
+	}
+	late, r := reviewEntry(e.entry, e.state.View(), e.peers, time.Now())
+	if len(late) > 0 {
+		r = e.apply(e.state.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.peers.whereAll(late))))
+	}
+	return r
+}
+
+// reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
+// that has been silent for too long.
+func (e *execution) reviewSilence() *job.Result {
+	if !e.j.toleratesOutages() {
+		return nil
+	}
+	cs, links := e.peers.contacts()
+	o := judgeOutage(cs, time.Since(e.begun), e.warned)
+	e.warned = o.warned
+	if o.note != "" {
+		e.j.warn(o.note)
+	}
+	if o.lost < 0 {
+		return nil
+	}
+	return e.loseSilentPeer(links[o.lost])
+}
+
+// loseWithholding gives up the peers that withhold output of an output leader that has ended, so that
+// another replica becomes output leader. A rank without another replica fails, so its peer gets
+// more time.
+func (e *execution) loseWithholding() *job.Result {
+	most := func(p view.Process) time.Duration {
+		if len(e.state.Counting(p.Rank)) > 1 {
+			return e.j.s.waits.output
+		}
+		return e.j.s.waits.silence
+	}
+	var speakers []view.Process
+	for _, p := range e.state.Undrained() {
+		if l := e.peers.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && e.outputs.owes(p) {
+			speakers = append(speakers, p)
+		}
+	}
+	for _, p := range e.outputs.withheld.overdue(speakers, most, time.Now()) {
+		if l := e.peers.runsOn[p]; l.err == nil {
+			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
 }

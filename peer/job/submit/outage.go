@@ -113,30 +113,12 @@ func outOfReach(cs []contact) job.Result {
 	}
 }
 
-// reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
-// that has been silent for too long.
-func (e *execution) reviewSilence() *job.Result {
-	if !e.j.toleratesOutages() {
-		return nil
-	}
-	cs, links := e.peers.contacts()
-	o := judgeOutage(cs, time.Since(e.begun), e.warned)
-	e.warned = o.warned
-	if o.note != "" {
-		e.j.warn(o.note)
-	}
-	if o.lost < 0 {
-		return nil
-	}
-	return e.loseSilentPeer(links[o.lost])
-}
-
 // giveUpSilent gives up the unreachable peers of a job without replicas, which is over.
-func (e *execution) giveUpSilent() {
-	if e.j.req.R > 1 {
+func giveUpSilent(m *membership) {
+	if m.j.req.R > 1 {
 		return
 	}
-	cs, links := e.peers.contacts()
+	cs, links := m.contacts()
 	for i, c := range cs {
 		if c.silent >= unreachableAfter {
 			links[i].lose(errSilent)
