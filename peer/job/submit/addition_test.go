@@ -303,7 +303,7 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 		"it runs the rank":     {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 1)) }, false},
 		"it is about to":       {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 7)) }, false},
 		"it is lost":           {func(_ *execution, l *link) { l.err = errSilent }, false},
-		"it is away":           {func(_ *execution, l *link) { l.disconnected = true }, false},
+		"it is away":           {func(_ *execution, l *link) { l.session.disconnected = true }, false},
 		"it has been retired":  {func(_ *execution, l *link) { l.retired = true }, false},
 		"it adds one for it": {func(_ *execution, l *link) {
 			l.added[proc(0, 2)] = &recruit{process: proc(0, 2), phase: recruitEntering}

@@ -28,10 +28,12 @@ const (
 	asideRest = 10 * time.Second
 )
 
-// An unheard records the silence of a link's peer.
+// A suspicion records the silence of a link's peer.
 type suspicion struct {
 	since atomic.Int64 // start of the fault detector's suspicion, in ns since 1970; 0: none
 	trip  atomic.Int64 // round-trip time at that time, in ns; 0: unknown
+
+	failed atomic.Bool // the fault detector has failed the peer, which is not handled yet
 
 	asides   int       // how often its processes were set aside
 	asideIn  int64     // value of since for which they were last set aside

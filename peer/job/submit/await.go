@@ -12,8 +12,8 @@ import (
 func (u *startup) await(ctx context.Context, doing string, take func(received) error) error {
 	last := make(map[*link]time.Time) // time of each peer's last message
 	for _, l := range u.peers.links {
-		l.answered = false
-		last[l], l.progressed = time.Now(), time.Now()
+		l.progress.answered = false
+		last[l], l.progress.at = time.Now(), time.Now()
 	}
 	var grace <-chan time.Time
 	interval := min(u.j.s.waits.silence, u.j.s.waits.disconnected, u.j.replaceAfter()) / 16
@@ -68,11 +68,11 @@ func (u *startup) await(ctx context.Context, doing string, take func(received) e
 func (u *startup) loseSilent(last map[*link]time.Time) {
 	for _, l := range u.peers.links {
 		switch {
-		case l.disconnected && time.Since(l.disconnectedAt) > u.j.s.waits.disconnected:
+		case l.session.disconnected && time.Since(l.session.since) > u.j.s.waits.disconnected:
 			l.lose(fmt.Errorf("disconnected for %v", u.j.s.waits.disconnected))
-		case !l.answered && time.Since(last[l]) > u.j.s.waits.silence:
+		case !l.progress.answered && time.Since(last[l]) > u.j.s.waits.silence:
 			l.lose(fmt.Errorf("no message for %v", u.j.s.waits.silence))
-		case !l.answered && time.Since(l.progressed) > u.j.s.waits.progress:
+		case !l.progress.answered && time.Since(l.progress.at) > u.j.s.waits.progress:
 			l.lose(fmt.Errorf("no progress for %v", u.j.s.waits.progress))
 		}
 	}
@@ -84,11 +84,11 @@ func (u *startup) replaceQuiet(last map[*link]time.Time) (notes []string) {
 	quiet, spare := u.j.replaceAfter(), u.hasSparePeer()
 	for _, l := range u.peers.links {
 		switch {
-		case l.err != nil || l.peer == u.j.s.cfg.Host.ID() || l.answered && !u.peers.reopens || time.Since(last[l]) <= quiet:
+		case l.err != nil || l.peer == u.j.s.cfg.Host.ID() || l.progress.answered && !u.peers.reopens || time.Since(last[l]) <= quiet:
 		case spare:
 			l.lose(fmt.Errorf("no message for %v", quiet))
-		case !l.quiet:
-			l.quiet = true
+		case !l.progress.quiet:
+			l.progress.quiet = true
 			notes = append(notes, fmt.Sprintf("no message from peer %s for %v; waiting for it, since no other peer is known to have free slots", short(l.peer), quiet))
 		}
 	}

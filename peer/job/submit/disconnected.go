@@ -138,7 +138,7 @@ func (e *execution) beginPartition(why string) (r *job.Result) {
 // begin.
 func (e *execution) disconnect(l *link, err error) *job.Result {
 	switch {
-	case l.err != nil || l.disconnected || l.retired:
+	case l.err != nil || l.session.disconnected || l.retired:
 		return nil
 	case l.recruit != nil:
 		return e.loseSilentPeer(l)
@@ -165,7 +165,7 @@ func (e *execution) resumed(h received) *job.Result {
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
-	l.expectedCount = answer.Said
+	l.session.expected = answer.Said
 	for _, p := range l.processes {
 		delete(e.outputs.early, p) // the peer repeats it
 	}
@@ -210,7 +210,7 @@ func (e *execution) resend(l *link) {
 // isDisconnected reports whether the peer is disconnected, or has yet to repeat the messages that the
 // submitter missed.
 func isDisconnected(l *link) bool {
-	return l.err == nil && (l.disconnected || l.count < l.expectedCount)
+	return l.err == nil && (l.session.disconnected || l.session.received < l.session.expected)
 }
 
 // rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or

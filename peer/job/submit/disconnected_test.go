@@ -126,7 +126,7 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 			}
 		}
 		heardAll <- struct{}{}
-		if e.handle(e.nextHeard(t)); !l.disconnected {
+		if e.handle(e.nextHeard(t)); !l.session.disconnected {
 			t.Fatal("its stream is not made anew")
 		}
 		if l.acceptMessage(received{link: l, wire: before, msg: exitedMessage(other, wellEnded)}) {
@@ -250,8 +250,8 @@ func TestSuspendedSubmitterRestartsTheReconnectDeadline(t *testing.T) {
 		t.Errorf("result %+v", r)
 	}
 	for _, l := range e.peers.links {
-		if l.err != nil || !l.disconnected {
-			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.disconnected)
+		if l.err != nil || !l.session.disconnected {
+			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.session.disconnected)
 		}
 	}
 }

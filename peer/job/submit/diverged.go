@@ -50,7 +50,7 @@ func (r earlyReports) about(receiver view.Process, v view.View) (out []divergenc
 }
 
 // evidence describes a report of process p as a sentence, with the peers concerned.
-func (m *membership) evidence(p view.Process, d protection.Divergence) string {
+func evidence(m *membership, p view.Process, d protection.Divergence) string {
 	return fmt.Sprintf("rank %d replica %d on peer %s has produced another message than rank %d replica %d on peer %s has got: %v",
 		p.Rank, p.Replica, m.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, m.peerOf(d.Receiver), d)
 }

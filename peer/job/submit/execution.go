@@ -295,7 +295,7 @@ func (e *execution) stop(reason string) {
 		if !l.retired {
 			l.send(stopMessage(reason))
 		}
-		if l.err == nil && l.disconnected {
+		if l.err == nil && l.session.disconnected {
 			away++
 		}
 	}
@@ -320,7 +320,7 @@ func (e *execution) stop(reason string) {
 			}
 		case <-e.detection.failed:
 			for _, l := range e.peers.links {
-				if l.silent.Load() {
+				if l.suspicion.failed.Load() {
 					l.lose(errSilent)
 				}
 			}
@@ -339,7 +339,7 @@ func (e *execution) stop(reason string) {
 func (e *execution) loseUntold() {
 	left := 0
 	for _, l := range e.peers.links {
-		if l.err == nil && l.disconnected {
+		if l.err == nil && l.session.disconnected {
 			l.lose(errSilent)
 			left++
 		}
@@ -362,9 +362,9 @@ func (e *execution) loseUntold() {
 func (e *execution) yield(r job.Result) job.Result {
 	e.recruitment.endSearch()
 	for _, l := range e.peers.links {
-		if l.err == nil && !l.disconnected && l.recruit == nil {
+		if l.err == nil && !l.session.disconnected && l.recruit == nil {
 			l.end()
-			l.disconnected = true
+			l.session.disconnected = true
 		}
 	}
 	e.j.keeper.leave(len(e.peers.links))

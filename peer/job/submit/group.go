@@ -77,7 +77,7 @@ func (g *detectorGroup) regroup(links []*link) error {
 	m := g.joinMessage(g.members...)
 	for _, l := range links {
 		l.leaveGroup()
-		l.silent.Store(false)
+		l.suspicion.failed.Store(false)
 		l.suspicion.since.Store(0) // all members of the new group start live
 		l.send(m)
 	}
@@ -128,7 +128,7 @@ func (g *detectorGroup) verdict(l *link, v faultdetect.Verdict) {
 	case faultdetect.Live:
 		l.suspicion.since.Store(0)
 	case faultdetect.Failed:
-		l.silent.Store(true)
+		l.suspicion.failed.Store(true)
 		signal(g.failed)
 	}
 }

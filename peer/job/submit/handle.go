@@ -81,7 +81,7 @@ func (e *execution) handle(h received) *job.Result {
 		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
-		if note := h.link.pause(b.Paused); note != "" {
+		if note := h.link.reported.pause(h.link.peer, b.Paused); note != "" {
 			e.j.warn(note)
 		}
 		return nil
@@ -350,5 +350,5 @@ func (e *execution) joined(p view.Process) *job.Result {
 
 // disputed handles process p's report of a divergence.
 func (e *execution) disputed(p view.Process, d protection.Divergence) *job.Result {
-	return e.apply(e.state.Diverged(p, d, e.peers.evidence(p, d)))
+	return e.apply(e.state.Diverged(p, d, evidence(e.peers, p, d)))
 }

@@ -294,7 +294,7 @@ func (k *keeper) writePeers(m *membership) error {
 		if l.recruit != nil && l.recruit.phase != recruitJoining {
 			continue
 		}
-		p := KeptPeer{Peer: l.peer, Machine: l.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Keys: keptKeys(l)}
+		p := KeptPeer{Peer: l.peer, Machine: l.reported.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Keys: keptKeys(l)}
 		for _, b := range m.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {
 				p.Addrs = append(p.Addrs, a.String())

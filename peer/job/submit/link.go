@@ -3,7 +3,6 @@ package submit
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
@@ -43,39 +42,19 @@ type link struct {
 	running sync.WaitGroup
 
 	// Owned by the goroutine that runs the job:
-	answered       bool                         // it has answered the last request: to stage, or to start
-	quiet          bool                         // the user knows that it is silent while it stages or starts
-	redeemed       bool                         // it has redeemed its reservation key, and releases its slots itself
-	stopped        bool                         // nothing of the job is left there
-	staged, total  int64                        // in bytes
-	counted        int64                        // value of staged when progressed was set
-	progressed     time.Time                    // time of the last progress in staging, or of the start
-	pace           pace                         // rate of staging
-	routes         []Route                      // routes of its processes; nil until reported
-	machine        string                       // name of its machine; empty: unknown
-	distances      map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
-	early          int                          // bytes received before the job was running
-	err            error                        // why the peer is lost to the job; nil: it is not
-	retired        bool                         // told to stop while the job continues
-	retiredAt      time.Time                    // time of that
-	suspended      bool                         // suspended by its owner, as the peer reports
-	pauses         int                          // number of its suspend and resume reports
-	count          uint64                       // messages received, except output
-	backAt         time.Time                    // when its stream was last reopened
-	expectedCount  uint64                       // value of count that the peer reported when its stream was last reopened
-	disconnected   bool                         // disconnected: its stream is being reopened, see disconnected.go
-	disconnectedAt time.Time                    // when it was disconnected
-	stopProbe      context.CancelFunc           // ends the check that the peer still runs, or nil
+	progress  progress // of its stage or start
+	session   session
+	reported  reported
+	redeemed  bool      // it has redeemed its reservation key, and releases its slots itself
+	stopped   bool      // nothing of the job is left there
+	err       error     // why the peer is lost to the job; nil: it is not
+	retired   bool      // told to stop while the job continues
+	retiredAt time.Time // time of that
+	heardAt   time.Time // time of the last message since it was asked to join the detector group
+	number    int       // number in the view group; 0: the submitter's peer, or not a member
 
-	heardAt time.Time // time of the last message since it was asked to join the detector group
-
-	silent    atomic.Bool // the fault detector has failed it, which is not handled yet
-	suspicion suspicion   // suspicion of the fault detector
+	suspicion suspicion // suspicion of the fault detector
 	endpoints connection.Endpoints
-
-	reports peerReports // its reports of the agreed changes, in a resumed job
-
-	number int // number in the view group; 0: the submitter's peer, or not a member
 
 	// For a peer that was recruited while the job ran:
 	recruit *recruit           // nil once its process is in the view
@@ -85,6 +64,27 @@ type link struct {
 	keys    map[view.Process][]byte          // public keys
 	added   map[view.Process]*recruit        // processes being added beside others, until they are in the view
 	dropped map[view.Process]reservation.Key // processes being dropped, until the peer confirms it
+}
+
+// A session is the exchange of messages with a peer over all its streams. A peer that reopens a
+// stream repeats the messages that the submitter has not received.
+type session struct {
+	received     uint64             // number of messages received, except output
+	expected     uint64             // value of received that the peer reported when its stream was last reopened
+	disconnected bool               // its stream is being reopened, see disconnected.go
+	since        time.Time          // when it was disconnected
+	reopened     time.Time          // when its stream was last reopened
+	stopProbe    context.CancelFunc // ends the check that the peer still runs, or nil
+}
+
+// reported is what a peer has reported of itself and its owner.
+type reported struct {
+	machine   string                       // name of its machine; empty: unknown
+	distances map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
+	routes    []Route                      // routes of its processes; nil until reported
+	suspended bool                         // suspended by its owner
+	pauses    int                          // number of its suspend and resume reports
+	changes   peerReports                  // agreed changes, in a resumed job
 }
 
 // A wire is one stream of a link, with its outgoing messages.
@@ -193,7 +193,7 @@ func (w *wire) write() {
 // send queues a message. It never blocks. It drops messages to a disconnected peer; resend repeats
 // them once the peer has reconnected.
 func (l *link) send(m *jobpb.ToPeer) {
-	if l.err == nil && !l.disconnected {
+	if l.err == nil && !l.session.disconnected {
 		l.out.put(m)
 	}
 }
@@ -204,7 +204,7 @@ func (l *link) acceptMessage(h received) bool {
 		return false
 	}
 	if h.msg != nil && h.msg.GetOutput() == nil && h.msg.GetResumed() == nil {
-		l.count++
+		l.session.received++
 	}
 	return true
 }
@@ -223,7 +223,7 @@ func (l *link) lose(err error) {
 // close closes the link and waits for its goroutines. The inbox must be closed.
 func (l *link) close() {
 	l.cancel()
-	if !l.disconnected {
+	if !l.session.disconnected {
 		l.leave()
 		l.end()
 	}

@@ -33,7 +33,7 @@ var (
 // handleVerdicts handles the detector's verdicts.
 func (e *execution) handleVerdicts() (r *job.Result) {
 	for _, l := range e.peers.links {
-		if l.silent.Swap(false) {
+		if l.suspicion.failed.Swap(false) {
 			r = cmp.Or(r, e.handleFailure(l))
 		}
 	}

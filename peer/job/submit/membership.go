@@ -68,7 +68,7 @@ func (m *membership) reaches(p view.Process) bool {
 // suspended reports whether the owner of p's peer has suspended p.
 func (m *membership) suspended(p view.Process) bool {
 	l := m.runsOn[p]
-	return l != nil && l.suspended
+	return l != nil && l.reported.suspended
 }
 
 // whereAll lists the first few processes with their peers, and the number of the rest.
@@ -99,7 +99,7 @@ func (m *membership) partners() []p2ppeer.ID {
 func (m *membership) unanswered() int {
 	n := 0
 	for _, l := range m.links {
-		if l.err == nil && !l.answered {
+		if l.err == nil && !l.progress.answered {
 			n++
 		}
 	}
@@ -108,7 +108,7 @@ func (m *membership) unanswered() int {
 
 // reconnecting reports whether a stream to a peer is being reopened.
 func (m *membership) reconnecting() bool {
-	return slices.ContainsFunc(m.links, func(l *link) bool { return l.err == nil && l.disconnected })
+	return slices.ContainsFunc(m.links, func(l *link) bool { return l.err == nil && l.session.disconnected })
 }
 
 // fault returns an error that names the lost peers, or nil if there are none.
@@ -170,7 +170,7 @@ func (m *membership) recordKey(p view.Process, key []byte) {
 func (m *membership) row(l *link, p view.Process) *jobpb.Member {
 	return &jobpb.Member{
 		Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: m.addrs(l.peer),
-		Machine: []byte(l.machine), Key: m.keyOf(l, p),
+		Machine: []byte(l.reported.machine), Key: m.keyOf(l, p),
 	}
 }
 
@@ -253,7 +253,7 @@ func (m *membership) contacts() (cs []contact, links []*link) {
 // unheardPeers returns the links to peers that have not reported for the tolerated time.
 func (m *membership) unheardPeers(now time.Time, tolerated time.Duration) (out []*link) {
 	for _, l := range m.links {
-		mute := l.err != nil || l.retired || l.disconnected || l.recruit != nil || l.peer == m.j.s.cfg.Host.ID()
+		mute := l.err != nil || l.retired || l.session.disconnected || l.recruit != nil || l.peer == m.j.s.cfg.Host.ID()
 		if !mute && now.Sub(l.heardAt) > tolerated-reportPeriod {
 			out = append(out, l)
 		}

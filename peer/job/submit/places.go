@@ -108,11 +108,11 @@ func (m *membership) machines() []int {
 	out := make([]int, len(m.links))
 	for i, l := range m.links {
 		out[i] = i
-		if l.machine != "" {
-			if _, ok := known[l.machine]; !ok {
-				known[l.machine] = i
+		if l.reported.machine != "" {
+			if _, ok := known[l.reported.machine]; !ok {
+				known[l.reported.machine] = i
 			}
-			out[i] = known[l.machine]
+			out[i] = known[l.reported.machine]
 		}
 	}
 	return out
@@ -123,8 +123,8 @@ func (m *membership) distance(machines []int, a, b int) (d time.Duration, ok boo
 	if machines[a] == machines[b] {
 		return 0, true
 	}
-	there, ok1 := m.links[a].distances[m.links[b].peer]
-	back, ok2 := m.links[b].distances[m.links[a].peer]
+	there, ok1 := m.links[a].reported.distances[m.links[b].peer]
+	back, ok2 := m.links[b].reported.distances[m.links[a].peer]
 	switch {
 	case ok1 && ok2:
 		return min(there, back), true

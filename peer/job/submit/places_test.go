@@ -47,12 +47,12 @@ func TestClusters(t *testing.T) {
 // ranks 1 and 2 only in the first. The peers of the second replicas are at another site.
 func TestRanksAreTogetherIfAllTheirReplicasAre(t *testing.T) {
 	site := func(name string, own p2ppeer.ID, near, far []p2ppeer.ID) *link {
-		l := &link{peer: own, machine: name, distances: make(map[p2ppeer.ID]time.Duration)}
+		l := &link{peer: own, reported: reported{machine: name, distances: make(map[p2ppeer.ID]time.Duration)}}
 		for _, p := range near {
-			l.distances[p] = 300 * time.Microsecond
+			l.reported.distances[p] = 300 * time.Microsecond
 		}
 		for _, p := range far {
-			l.distances[p] = 40 * time.Millisecond
+			l.reported.distances[p] = 40 * time.Millisecond
 		}
 		return l
 	}

@@ -97,30 +97,50 @@ func (u *startup) handleStaging(h received, t *transfer) error {
 	l := h.link
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Staging:
-		if !l.answered { // a later report only shows that the peer is connected
-			l.staged, l.total = clampBytes(b.Staging.Bytes), clampBytes(b.Staging.Total)
-			l.advance(u.j.contents(), time.Now())
+		if !l.progress.answered { // a later report only shows that the peer is connected
+			l.progress.staged, l.progress.total = clampBytes(b.Staging.Bytes), clampBytes(b.Staging.Total)
+			l.progress.advance(u.j.contents(), time.Now())
 			u.keepAlive()
 			u.showStaging(l, t)
 		}
 		return nil
 	case *jobpb.FromPeer_Prepared:
-		if !l.answered {
+		if !l.progress.answered {
 			l.redeemed = b.Prepared.Error == ""
-			l.machine = string(b.Prepared.Machine[:min(len(b.Prepared.Machine), maxMachine)])
-			return l.answer(b.Prepared.Error)
+			l.reported.machine = string(b.Prepared.Machine[:min(len(b.Prepared.Machine), maxMachine)])
+			return l.progress.answer(b.Prepared.Error)
 		}
 	}
 	return unexpected(h.msg)
 }
 
+// A progress is what a peer has done to stage and start the job.
+type progress struct {
+	answered      bool      // it has answered the last request: to stage, or to start
+	quiet         bool      // the user knows that it is silent
+	staged, total int64     // in bytes
+	counted       int64     // value of staged at the last progress
+	at            time.Time // time of the last progress, or of the request
+	pace          pace      // rate of staging
+	early         int       // bytes received before the job was running
+}
+
 // advance records that a peer has made progress in staging if it has staged another thousandth of
 // the job's contents. So a peer that reports single bytes cannot delay the job for long.
-func (l *link) advance(contents int64, now time.Time) {
-	staged := min(l.staged, contents)
-	if staged >= l.counted+max(contents/1000, 1) {
-		l.counted, l.progressed = staged, now
+func (p *progress) advance(contents int64, now time.Time) {
+	staged := min(p.staged, contents)
+	if staged >= p.counted+max(contents/1000, 1) {
+		p.counted, p.at = staged, now
 	}
+}
+
+// answer records that a peer has answered; text is empty or an error.
+func (p *progress) answer(text string) error {
+	p.answered = true
+	if text == "" {
+		return nil
+	}
+	return errors.New(plain(text))
 }
 
 // contents returns the most bytes that a peer has to stage: all inputs and the largest program.
@@ -149,12 +169,12 @@ func (u *startup) keepAlive() {
 // showStaging shows the user the progress of staging, and the slowest peer.
 func (u *startup) showStaging(l *link, t *transfer) {
 	now := time.Now()
-	l.pace.take(now, l.staged)
+	l.progress.pace.take(now, l.progress.staged)
 	var sum Event
 	for _, l := range u.peers.links {
-		sum.Count, sum.Total = sum.Count+l.staged, sum.Total+l.total
-		left := l.pace.left(l.total)
-		if l.staged < l.total && l.pace.stalled() {
+		sum.Count, sum.Total = sum.Count+l.progress.staged, sum.Total+l.progress.total
+		left := l.progress.pace.left(l.progress.total)
+		if l.progress.staged < l.progress.total && l.progress.pace.stalled() {
 			left = math.Inf(1)
 		}
 		if left > sum.ETA {
@@ -174,15 +194,6 @@ const maxMachine = 64
 
 // clampBytes limits a number of bytes reported by a peer, so that sums do not overflow.
 func clampBytes(n int64) int64 { return min(max(n, 0), 1<<46) }
-
-// answer records that a peer has answered; text is empty or an error.
-func (l *link) answer(text string) error {
-	l.answered = true
-	if text == "" {
-		return nil
-	}
-	return errors.New(plain(text))
-}
 
 func unexpected(m *jobpb.FromPeer) error {
 	return fmt.Errorf("protocol violation: unexpected %T", m.Body)
@@ -210,21 +221,21 @@ func (u *startup) start(ctx context.Context) error {
 // the job may have to start again elsewhere.
 func (u *startup) handleStarting(h received) error {
 	l := h.link
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.answered {
-		l.distances = make(map[p2ppeer.ID]time.Duration)
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.progress.answered {
+		l.reported.distances = make(map[p2ppeer.ID]time.Duration)
 		for _, d := range b.Started.Distances[:min(len(b.Started.Distances), jobpb.MaxMeasured)] {
-			l.distances[p2ppeer.ID(d.Peer)] = time.Duration(d.RoundTripUs) * time.Microsecond
+			l.reported.distances[p2ppeer.ID(d.Peer)] = time.Duration(d.RoundTripUs) * time.Microsecond
 		}
-		return l.answer(b.Started.Error)
+		return l.progress.answer(b.Started.Error)
 	}
-	if !l.answered {
+	if !l.progress.answered {
 		if h.msg.GetStaging() != nil { // it shows that the peer is connected
 			return nil
 		}
 		return unexpected(h.msg)
 	}
-	if l.early += weight(h.msg); l.early > len(l.processes)*maxEarly {
-		return fmt.Errorf("protocol violation: %d bytes before the job was running", l.early)
+	if l.progress.early += weight(h.msg); l.progress.early > len(l.processes)*maxEarly {
+		return fmt.Errorf("protocol violation: %d bytes before the job was running", l.progress.early)
 	}
 	u.early = append(u.early, h)
 	return nil

@@ -38,18 +38,18 @@ func TestProgressOfStaging(t *testing.T) {
 	begun := time.Unix(0, 0)
 	l := &link{progressed: begun}
 	for i := range 100_000 {
-		l.staged, l.total = int64(i), 1<<46
-		l.advance(contents, begun.Add(time.Duration(i)*time.Second))
+		l.progress.staged, l.progress.total = int64(i), 1<<46
+		l.progress.advance(contents, begun.Add(time.Duration(i)*time.Second))
 	}
-	if steps := l.counted / (contents / 1000); steps > 100 || l.progressed.Before(begun.Add(time.Hour)) {
-		t.Errorf("%d bytes counted, last at %v", l.counted, l.progressed)
+	if steps := l.progress.counted / (contents / 1000); steps > 100 || l.progress.at.Before(begun.Add(time.Hour)) {
+		t.Errorf("%d bytes counted, last at %v", l.progress.counted, l.progress.at)
 	}
-	before := l.progressed
+	before := l.progress.at
 	for i := range 1000 {
-		l.staged = contents + int64(i)<<20
-		l.advance(contents, before.Add(time.Duration(1+i)*time.Hour))
+		l.progress.staged = contents + int64(i)<<20
+		l.progress.advance(contents, before.Add(time.Duration(1+i)*time.Hour))
 	}
-	if l.progressed.After(before.Add(time.Hour)) {
+	if l.progress.at.After(before.Add(time.Hour)) {
 		t.Error("more bytes than there are to be staged count as progress")
 	}
 }
@@ -340,7 +340,7 @@ func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 				j.met[free] = reservation.Candidate{Slots: 1}
 			}
 			l := newLink(reservation.Placement{Peer: used}, proc(0, 0))
-			l.answered = c.answered
+			l.progress.answered = c.answered
 			start := &startup{j: j, peers: &membership{j: j, links: []*link{l}, reopens: c.staging}}
 			last := map[*link]time.Time{l: time.Now().Add(-c.silent)}
 			notes := slices.Concat(start.replaceQuiet(last), start.replaceQuiet(last))
@@ -366,7 +366,7 @@ func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 		"it hangs for as long as is tolerated": {silent: hang + lull - reportPeriod},
 		"it is silent for longer":              {silent: hang + lull, questions: 1},
 		"it is lost already":                   {silent: hang + lull, spoil: func(l *link) { l.err = errSilent }},
-		"its stream is reopened":               {silent: hang + lull, spoil: func(l *link) { l.disconnected = true }},
+		"its stream is reopened":               {silent: hang + lull, spoil: func(l *link) { l.session.disconnected = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()

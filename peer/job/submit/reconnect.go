@@ -46,7 +46,7 @@ func (m *membership) reconnect(l *link, err error) {
 	m.reopen(l, err)
 	w := l.wire
 	ctx, cancel := context.WithCancel(l.ctx)
-	l.stopProbe = cancel
+	l.session.stopProbe = cancel
 	l.running.Go(func() { // ends with the link, or when the stream is there
 		defer cancel()
 		if l.endpoints.AwaitRefused(ctx, last, m.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
@@ -63,9 +63,9 @@ func (m *membership) reopen(l *link, err error) {
 	if endedByPeer(err) {
 		last = nil // its connection works
 	}
-	l.wire, l.disconnected, l.disconnectedAt = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
-	message := &jobpb.Resume{Job: m.j.spec.ID, Heard: l.count, Anew: m.j.resumed}
-	pause := time.Until(l.backAt.Add(resumePause))
+	l.wire, l.session.disconnected, l.session.since = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
+	message := &jobpb.Resume{Job: m.j.spec.ID, Heard: l.session.received, Anew: m.j.resumed}
+	pause := time.Until(l.session.reopened.Add(resumePause))
 	l.running.Go(func() { // ends with the link
 		if l.sleep(pause) {
 			l.reopen(m.j.s, last, message, m.inbox)
@@ -105,10 +105,10 @@ func (s *Submitter) setPartners(job string, peers []p2ppeer.ID) {
 // switchStream switches the link to a reopened stream.
 func (m *membership) switchStream(h received) {
 	l := h.link
-	l.wire, l.disconnected, l.backAt = h.wire, false, time.Now()
+	l.wire, l.session.disconnected, l.session.reopened = h.wire, false, time.Now()
 	l.listen(m.inbox)
-	if l.stopProbe != nil {
-		l.stopProbe()
+	if l.session.stopProbe != nil {
+		l.session.stopProbe()
 	}
 }
 

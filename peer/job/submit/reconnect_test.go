@@ -26,7 +26,7 @@ func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 	l := e.peers.runsOn[other]
 	e.disconnect(l, nil)
 	e.receive(e.nextHeard(t))
-	if l.disconnected || l.stream == nil {
+	if l.session.disconnected || l.stream == nil {
 		t.Fatal("no stream")
 	}
 	return e, l
@@ -39,10 +39,10 @@ func TestDisconnectedIsNotFailed(t *testing.T) {
 	for range 3 {
 		l.stream.Conn().Close()
 		e.receive(e.nextHeard(t))
-		if l.err != nil || !l.disconnected {
-			t.Fatalf("lost: %v, away: %v; want it away", l.err, l.disconnected)
+		if l.err != nil || !l.session.disconnected {
+			t.Fatalf("lost: %v, away: %v; want it away", l.err, l.session.disconnected)
 		}
-		for l.disconnected && l.err == nil {
+		for l.session.disconnected && l.err == nil {
 			e.receive(e.nextHeard(t))
 		}
 		if l.err != nil {

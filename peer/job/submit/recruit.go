@@ -190,7 +190,7 @@ func (c *recruitment) handleRecruit(h received) *job.Result {
 		return nil
 	}
 	if c.j.resumed && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
-		if err := l.reports.add(m.GetAgreed()); err != nil {
+		if err := l.reported.changes.add(m.GetAgreed()); err != nil {
 			l.lose(err)
 		}
 		return nil
@@ -247,7 +247,7 @@ func (c *recruitment) preparedRecruit(l *link, m *jobpb.Prepared) {
 		return
 	}
 	l.redeemed = true
-	l.machine = string(m.Machine[:min(len(m.Machine), maxMachine)])
+	l.reported.machine = string(m.Machine[:min(len(m.Machine), maxMachine)])
 	l.recruit.phase = recruitStarting
 	c.startRecruit(l)
 }

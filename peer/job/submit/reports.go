@@ -93,9 +93,9 @@ func reporters(voices []changeReport, c view.Change) (ids []p2ppeer.ID) {
 func (a *resumption) nextChanges(v view.View) (all []changeReport) {
 	var others []changeReport
 	for _, l := range a.peers.links {
-		c, said := l.reports.of(v)
+		c, said := l.reported.changes.of(v)
 		switch part := slices.ContainsFunc(l.processes, v.Has); {
-		case l.err != nil || isDisconnected(l) || !said && l.reports.outside:
+		case l.err != nil || isDisconnected(l) || !said && l.reported.changes.outside:
 		case part:
 			all = append(all, changeReport{l.peer, !said, c})
 		case said:
@@ -123,7 +123,7 @@ func (a *resumption) after(v view.View) view.View {
 // rejectImpossible gives up the peers that report a change after v that cannot follow v.
 func (a *resumption) rejectImpossible(v view.View) (r *job.Result) {
 	for _, l := range a.peers.links {
-		c, said := l.reports.of(v)
+		c, said := l.reported.changes.of(v)
 		if _, follows := c.Apply(v); l.err == nil && said && !follows {
 			r = cmp.Or(r, a.protocolError(l, fmt.Errorf("it reports that %v after view %d, which is impossible", c, v.Epoch)))
 		}

@@ -141,11 +141,11 @@ func TestReportsOfARemovedPeerCount(t *testing.T) {
 	v := e.state.View()
 	for i, l := range e.peers.links {
 		if i%2 == 0 {
-			if err := l.reports.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
+			if err := l.reported.changes.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		l.reports.outside = i < 2
+		l.reported.changes.outside = i < 2
 	}
 	var got []bool // silent
 	for _, voice := range e.resumption.nextChanges(v) {

@@ -161,7 +161,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	latest := make(map[p2ppeer.ID]*link)
 	for i, l := range e.peers.links {
 		kept := j.keeper.kept.Peers[i]
-		l.redeemed, l.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
+		l.redeemed, l.reported.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
 		if before := latest[l.peer]; before != nil { // the peer was recruited again later
 			before.lose(errRetired)
 		}
@@ -187,9 +187,9 @@ func readAddrs(texts []string) (all []ma.Multiaddr) {
 func (a *resumption) handle(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Agreed:
-		return true, l.reports.add(b.Agreed)
+		return true, l.reported.changes.add(b.Agreed)
 	case *jobpb.FromPeer_Outside:
-		l.reports.outside = true
+		l.reported.changes.outside = true
 	case *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
 		*jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
 	default:
@@ -227,7 +227,7 @@ func (a *resumption) catchUp() (r *job.Result) {
 	for _, l := range a.peers.links {
 		switch {
 		case !isPart(l):
-		case l.disconnected && a.waits != forAll && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
+		case l.session.disconnected && a.waits != forAll && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
 		case isDisconnected(l):
 			away++
 		default:
@@ -290,8 +290,8 @@ func (a *resumption) takeChanges() *job.Result {
 	}
 	for _, l := range a.peers.links {
 		// The peer may lead the view group, and only the leader can add a new peer.
-		votes := a.j.heals() && time.Since(l.disconnectedAt) < a.j.s.waits.reconnect
-		if l.err == nil && l.disconnected && !votes && !slices.ContainsFunc(l.processes, a.state.View().Has) {
+		votes := a.j.heals() && time.Since(l.session.since) < a.j.s.waits.reconnect
+		if l.err == nil && l.session.disconnected && !votes && !slices.ContainsFunc(l.processes, a.state.View().Has) {
 			l.lose(errSilent)
 		}
 	}
@@ -310,8 +310,8 @@ func (a *resumption) loseLate(present int) (r *job.Result) {
 	}
 	for _, l := range a.peers.links {
 		switch {
-		case l.err != nil || !l.disconnected || slices.ContainsFunc(l.processes, a.state.View().Live):
-		case !a.due || time.Since(l.disconnectedAt) < a.j.s.waits.reconnect:
+		case l.err != nil || !l.session.disconnected || slices.ContainsFunc(l.processes, a.state.View().Live):
+		case !a.due || time.Since(l.session.since) < a.j.s.waits.reconnect:
 			late = true
 		default:
 			r = cmp.Or(r, a.lose(l, "it has not come back", errSilent))

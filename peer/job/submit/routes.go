@@ -35,11 +35,11 @@ func (r *routing) add(l *link, m *jobpb.Paths) error {
 		routes = append(routes, Route{From: l.processes, To: to.processes, Kind: p.Kind, Relay: relayOf(p), Why: plain(p.Why),
 			Way: p.Way, RTT: time.Duration(p.RoundTripUs) * time.Microsecond})
 	}
-	if l.routes != nil {
+	if l.reported.routes != nil {
 		r.j.emit(Event{Kind: ChannelsEvent, Routes: routes})
 		return nil
 	}
-	l.routes = routes
+	l.reported.routes = routes
 	r.tell()
 	return nil
 }
@@ -51,14 +51,14 @@ func (r *routing) tell() {
 	}
 	var routes []Route
 	for _, l := range r.peers.links {
-		if l.err == nil && l.routes == nil {
+		if l.err == nil && l.reported.routes == nil {
 			return
 		}
 		for i := range l.processes {
 			self := l.processes[i : i+1]
 			routes = append(routes, Route{From: self, To: self, Kind: "self", Why: "a process to itself"})
 		}
-		routes = append(routes, l.routes...)
+		routes = append(routes, l.reported.routes...)
 	}
 	r.told = true
 	r.j.emit(Event{Kind: ChannelsEvent, Routes: routes})

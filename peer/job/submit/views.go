@@ -100,16 +100,16 @@ func (g *viewGroup) voters(members []p2ppeer.ID) []uint32 {
 	order, others := []uint32{uint32(self)}, []uint32(nil)
 	met := make(map[string]bool)
 	if l := g.peers.linkTo(members[self]); l != nil {
-		met[l.machine] = true
+		met[l.reported.machine] = true
 	}
 	for i, id := range members {
 		l := g.peers.linkTo(id)
 		switch {
 		case i == self:
-		case l.machine != "" && met[l.machine]:
+		case l.reported.machine != "" && met[l.reported.machine]:
 			others = append(others, uint32(i))
 		default:
-			met[l.machine] = true
+			met[l.reported.machine] = true
 			order = append(order, uint32(i))
 		}
 	}
