@@ -97,8 +97,8 @@ func (u *startup) replaceQuiet(last map[*link]time.Time) (notes []string) {
 
 // hasSparePeer reports whether a known peer could replace one that the job uses.
 func (u *startup) hasSparePeer() bool {
-	for id, c := range u.j.met {
-		if c.Slots > 0 && !u.j.excluded[id] && u.peers.linkTo(id) == nil {
+	for id, c := range u.j.known.met {
+		if c.Slots > 0 && !u.j.known.excluded[id] && u.peers.linkTo(id) == nil {
 			return true
 		}
 	}

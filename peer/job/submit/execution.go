@@ -74,7 +74,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e.confirmation.ran, e.confirmation.while = e.ran, e.handleWhile
 	e.recruitment = &recruitment{
 		j: j, state: e.state, peers: e.peers, outputs: e.outputs, detection: e.detection, views: e.views, apply: e.apply,
-		healing: j.newHealing(), found: make(chan finding, 1), avoided: make(avoidance),
+		healing: healingOf(j.req), found: make(chan finding, 1), avoided: make(avoidance),
 		unused: make(map[p2ppeer.ID]reservation.Placement), lacking: make(map[int][]string),
 	}
 	e.collector = &collector{
@@ -409,15 +409,6 @@ func isReplaced(err error) bool {
 
 func stopMessage(reason string) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}}
-}
-
-// takenOver returns the result of a job that another process has resumed.
-func (j *run) takenOver() job.Result {
-	return job.Result{
-		Status:  job.StatusLost,
-		Message: fmt.Sprintf("another p2prun has resumed job %s", j.spec.ID),
-		Hint:    "the output continues there; if that process ends before the job, p2prun --attach resumes the job",
-	}
 }
 
 const releaseTimeout = 5 * time.Second

@@ -377,6 +377,18 @@ func (k *keeper) positions() (counts [][2]uint64, out []transcript, err error) {
 	return counts, out, nil
 }
 
+// rest returns the output that was kept with the result, except the records that were shown later.
+func (k *keeper) rest(shown [][2]uint64) (out []Event) {
+	for _, o := range k.kept.Rest {
+		event := outputEvent(o.Rank, o.Stream, o.Data)
+		event.Record, event.Records = o.Record, o.Records
+		if event, ok := event.After(shown[o.Rank][o.Stream-1]); ok {
+			out = append(out, event)
+		}
+	}
+	return out
+}
+
 // delivered records that the user has the result.
 func (k *keeper) delivered() {
 	if k != nil {

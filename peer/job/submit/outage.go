@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
@@ -21,20 +20,6 @@ const (
 // cut, the submitter suspects each peer some rounds later, when the peer's next table is missing.
 // By the end of unreachableAfter it suspects all peers that are cut off.
 const unreachableAfter = 3 * time.Second
-
-// toleratesOutages reports whether the job waits longer for a silent peer than the tolerated hang.
-func (j *run) toleratesOutages() bool { return j.req.R == 1 && j.s.cfg.Patient }
-
-// hang returns the silence that the job's fault detector tolerates.
-func (j *run) hang() time.Duration {
-	switch cfg := j.s.cfg; {
-	case !j.toleratesOutages():
-		return cfg.Hang
-	case cfg.Mode == faultdetect.Gossip: // gossip suspects a peer only after this time
-		return minOutage
-	}
-	return maxOutage
-}
 
 // outageTimeout returns how long a job that has run for a given time waits for a silent peer.
 func outageTimeout(ran time.Duration) time.Duration {

@@ -206,14 +206,3 @@ func (o *outputs) tails(v view.View) (all []Event) {
 func outputEvent(rank int, s job.Stream, data []byte) Event {
 	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
 }
-
-// printRest emits the output that was kept with the result, except records that were shown later.
-func (j *run) printRest(shown [][2]uint64) {
-	for _, o := range j.keeper.kept.Rest {
-		event := outputEvent(o.Rank, o.Stream, o.Data)
-		event.Record, event.Records = o.Record, o.Records
-		if event, ok := event.After(shown[o.Rank][o.Stream-1]); ok {
-			j.emit(event)
-		}
-	}
-}

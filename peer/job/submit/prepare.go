@@ -143,17 +143,6 @@ func (p *progress) answer(text string) error {
 	return errors.New(plain(text))
 }
 
-// contents returns the most bytes that a peer has to stage: all inputs and the largest program.
-func (j *run) contents() (bytes int64) {
-	for _, p := range j.spec.Programs {
-		bytes = max(bytes, p.Size)
-	}
-	for _, f := range j.inputs {
-		bytes += f.Size
-	}
-	return bytes
-}
-
 // keepAlivePeriod is how often peers that wait for the start are told that other peers still stage.
 const keepAlivePeriod = 20 * time.Second
 

@@ -36,7 +36,7 @@ func (p *part) trickle() {
 func TestProgressOfStaging(t *testing.T) {
 	const contents = 1 << 20
 	begun := time.Unix(0, 0)
-	l := &link{progressed: begun}
+	l := &link{progress: progress{at: begun}}
 	for i := range 100_000 {
 		l.progress.staged, l.progress.total = int64(i), 1<<46
 		l.progress.advance(contents, begun.Add(time.Duration(i)*time.Second))
@@ -334,10 +334,10 @@ func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newRun(b.submitter, b.request(1, 1))
-			j.excluded[unfit] = true
-			j.met = map[p2ppeer.ID]reservation.Candidate{used: {Slots: 1}, busy: {}, unfit: {Slots: 1}}
+			j.known.excluded[unfit] = true
+			j.known.met = map[p2ppeer.ID]reservation.Candidate{used: {Slots: 1}, busy: {}, unfit: {Slots: 1}}
 			if c.spare {
-				j.met[free] = reservation.Candidate{Slots: 1}
+				j.known.met[free] = reservation.Candidate{Slots: 1}
 			}
 			l := newLink(reservation.Placement{Peer: used}, proc(0, 0))
 			l.progress.answered = c.answered

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/multiformats/go-varint"
 	"google.golang.org/protobuf/proto"
@@ -79,27 +77,6 @@ func (l *link) probeAddresses(h host.Host) {
 	if l.err == nil && l.peer != h.ID() {
 		l.running.Go(func() { l.endpoints.Probe(l.ctx, h, l.peer) }) // ends within 3 s
 	}
-}
-
-// Partners returns the peers of all jobs that are staged or have begun, and how long each may be
-// silent.
-func (s *Submitter) Partners() map[p2ppeer.ID]time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	out := make(map[p2ppeer.ID]time.Duration)
-	for _, peers := range maps.All(s.partners) {
-		for _, p := range peers {
-			out[p] = s.cfg.Hang
-		}
-	}
-	delete(out, s.cfg.Host.ID())
-	return out
-}
-
-func (s *Submitter) setPartners(job string, peers []p2ppeer.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.partners[job] = peers
 }
 
 // switchStream switches the link to a reopened stream.

@@ -74,13 +74,13 @@ type recruitment struct {
 	recoveries []time.Duration                      // durations for which ranks lacked a replica
 }
 
-// newHealing returns the healing of a job that starts; nil: lost replicas are not replaced.
-func (j *run) newHealing() *job.Healing {
-	if !j.heals() {
+// healingOf returns the healing of a job that starts; nil: lost replicas are not replaced.
+func healingOf(req Request) *job.Healing {
+	if !req.heals() {
 		return nil
 	}
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	return job.NewHealing(j.req.N, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
+	return job.NewHealing(req.N, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
 }
 
 // healPeriod is how often a job checks whether to replace a lost replica.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/job"
-	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -61,11 +60,11 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 		left := time.Until(deadline)
 		if errors.Is(err, errApart) {
 			q.leave(ctx)
-			return nil, j.refuseApart()
+			return nil, refuseApart(j.req.N)
 		}
 		if ctx.Err() == nil && left <= 0 {
 			q.leave(ctx)
-			return nil, j.shortage(q.considered, err)
+			return nil, q.considered.shortage(j.req, err)
 		}
 		var place reservation.Place
 		if short != nil {
@@ -178,12 +177,12 @@ func (q *slotSearch) handleResult(ctx context.Context, f searchResult) error {
 	if outdated := q.j.s.cfg.Outdated; outdated != nil {
 		q.considered.outdated(outdated())
 	}
-	q.candidates = reservation.Remember(q.j.eligible(f.candidates, q.considered), q.candidates)
+	q.candidates = reservation.Remember(q.j.known.eligible(f.candidates, q.considered), q.candidates)
 	for _, c := range q.candidates {
-		q.j.met[c.Peer] = c
+		q.j.known.met[c.Peer] = c
 	}
 	if q.byData() {
-		q.j.askCached(ctx, q.candidates)
+		q.askCached(ctx, q.candidates)
 	}
 	return nil
 }
@@ -228,43 +227,3 @@ func lingering(ctx context.Context, longer time.Duration) (context.Context, cont
 		cancel()
 	}
 }
-
-// eligible returns the candidates that can run the program, and records why the others cannot.
-func (j *run) eligible(found []discovery.Candidate, why considered) []reservation.Candidate {
-	var out []reservation.Candidate
-	for _, c := range found {
-		id := c.AddrInfo.ID
-		if !j.spec.RunsOn(c.Offer.OS, c.Offer.Arch) {
-			why[id] = verdict{job.Platforms, c.Offer.OS + "/" + c.Offer.Arch}
-			continue
-		}
-		if j.excluded[id] {
-			why[id] = verdict{job.Unfit, ""}
-			continue
-		}
-		j.s.cfg.Host.Peerstore().AddAddrs(id, c.AddrInfo.Addrs, time.Hour)
-		out = append(out, reservation.Candidate{
-			Peer: id, Slots: c.Offer.Free(), Total: c.Offer.SlotsTotal,
-			Speed: effectiveSpeed(c.Offer), RTT: c.RTT, Domain: j.domain(c.AddrInfo, c.Offer),
-		})
-	}
-	return out
-}
-
-// kinds returns the kinds of the job's programs, as owners' policies name them.
-func (j *run) kinds() []string {
-	var kinds []string
-	for _, p := range j.spec.Programs {
-		kind := policy.Native
-		if p.Wasm() {
-			kind = policy.Wasm
-		}
-		if !slices.Contains(kinds, string(kind)) {
-			kinds = append(kinds, string(kind))
-		}
-	}
-	return kinds
-}
-
-// effectiveSpeed returns the part of a peer's speed that the load of its machine leaves.
-func effectiveSpeed(o discovery.Offer) int { return int(float64(o.Speed) / (1 + o.Load)) }

@@ -113,7 +113,9 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 		s.setOver(j.spec.ID)
 		e.stop(cmp.Or(over.Message, "done"))
 		e.close()
-		j.printRest(shown)
+		for _, o := range k.rest(shown) {
+			j.emit(o)
+		}
 		return j.conclude(*over)
 	}
 	return j.conclude(e.finish(ctx, nil))
@@ -125,10 +127,11 @@ func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 	req := k.kept.Request
 	req.Explain = false
 	j = &run{
-		s: s, req: req, keeper: k, excluded: make(map[p2ppeer.ID]bool),
+		s: s, req: req, keeper: k, known: knownPeers{s: s, excluded: make(map[p2ppeer.ID]bool)},
 		spec: jobspec.Spec{ID: k.kept.Job, Submitter: s.cfg.Host.ID(), N: req.N, R: req.R, Name: req.Name},
 		log:  s.cfg.Log.With().Str("job", k.kept.Job).Logger(),
 	}
+	j.known.spec = &j.spec
 	j.status = Status{Job: k.kept.Job, Name: req.Name, N: req.N, R: req.R, Since: k.kept.Since}
 	if req.Heal {
 		lacks = k.readWork(j)
@@ -290,7 +293,7 @@ func (a *resumption) takeChanges() *job.Result {
 	}
 	for _, l := range a.peers.links {
 		// The peer may lead the view group, and only the leader can add a new peer.
-		votes := a.j.heals() && time.Since(l.session.since) < a.j.s.waits.reconnect
+		votes := a.j.req.heals() && time.Since(l.session.since) < a.j.s.waits.reconnect
 		if l.err == nil && l.session.disconnected && !votes && !slices.ContainsFunc(l.processes, a.state.View().Has) {
 			l.lose(errSilent)
 		}

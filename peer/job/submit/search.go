@@ -40,7 +40,7 @@ func (c *recruitment) startSearch(rank int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.search, c.searched = cancel, rank
 	w := vacancy{
-		process: p, hosts: c.hosts(p), others: c.j.domains(c.peers.running(c.state.View(), rank)), machines: slotMachines(c.peers.running(c.state.View(), rank)),
+		process: p, hosts: c.hosts(p), others: c.j.known.domains(c.peers.running(c.state.View(), rank)), machines: slotMachines(c.peers.running(c.state.View(), rank)),
 		wide: time.Duration(min(c.healing.Failed(rank), mostWidened)) * widened,
 	}
 	w.without = c.excludedPeers(w.hosts)
@@ -68,7 +68,7 @@ const (
 // excludedPeers returns the peers that already take part in the job and are not among the hosts,
 // and the peers that were recently lost or could not help.
 func (c *recruitment) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
-	out := maps.Clone(c.j.excluded)
+	out := maps.Clone(c.j.known.excluded)
 	if c.j.resumed { // in the view group, its number stands for the previous process
 		out[c.j.s.cfg.Host.ID()] = true
 	}
@@ -132,7 +132,7 @@ func (j *run) candidates(ctx context.Context, w vacancy) ([]reservation.Candidat
 	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return nil, err
 	}
-	candidates := j.eligible(found, make(considered))
+	candidates := j.known.eligible(found, make(considered))
 	if len(candidates) == 0 {
 		return nil, errNoOther
 	}

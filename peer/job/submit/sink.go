@@ -31,9 +31,3 @@ func refuse(sink Sink, r job.Result) job.Result {
 	<-over
 	return r
 }
-
-// conclude reports the job's result.
-func (j *run) conclude(r job.Result) job.Result {
-	j.emit(Event{Kind: ResultEvent, Result: &r})
-	return r
-}

@@ -15,7 +15,7 @@ import (
 func (m *membership) serveSites() {
 	domains := make([]reservation.Domain, len(m.links))
 	for i, l := range m.links {
-		domains[i] = m.j.domainOf(l.peer)
+		domains[i] = m.j.known.domainOf(l.peer)
 	}
 	own := reservation.Domain{Site: m.j.s.cfg.Site}
 	own.Addresses, _ = homes(m.j.s.cfg.Host.Addrs(), nil)

@@ -42,10 +42,10 @@ func onePeer(candidates []reservation.Candidate, n, turn int) []reservation.Cand
 var errApart = errors.New("no peer has room for all processes")
 
 // refuseApart returns the result of a job for which no peer has enough slots.
-func (j *run) refuseApart() *job.Result {
+func refuseApart(n int) *job.Result {
 	return &job.Result{
 		Status:  job.StatusShortage,
-		Message: fmt.Sprintf("no peer has the %d slots needed: with --channels shm all processes run on one peer", j.req.N),
+		Message: fmt.Sprintf("no peer has the %d slots needed: with --channels shm all processes run on one peer", n),
 		Hint:    "allow other channels (--channels shm,tcp,stream), or lower -n",
 	}
 }
