@@ -9,7 +9,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -128,33 +127,18 @@ func (c *recruitment) handleDropped(l *link, p view.Process, m *jobpb.Added) {
 // advanceAddition moves a process that is being added from phase to phase, according to its peer's
 // messages.
 func (c *recruitment) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *job.Result {
-	switch b := m.Body.(type) {
-	case *jobpb.FromPeer_Added:
-		if b.Added.Error != "" { // nothing of the process exists
-			delete(l.added, r.process)
-			c.recordUnusedSlot(r)
-			c.additionFailed(l, r, errors.New(plain(b.Added.Error)))
-			return nil
-		}
-		if r.phase == recruitStaging {
-			r.phase = recruitEntering
-			return nil
-		}
-	case *jobpb.FromPeer_Initialized:
-		if r.phase == recruitEntering && len(b.Initialized.Key) == proclink.KeySize {
-			return c.enter(l, r, b.Initialized.Key)
-		}
-	case *jobpb.FromPeer_Exited:
-		c.dropAddition(l, r, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
-		return nil
-	case *jobpb.FromPeer_Aborted:
-		c.dropAddition(l, r, errors.New("its process called Abort"))
-		return nil
-	case *jobpb.FromPeer_Leaving:
-		c.dropAddition(l, r, errors.New("its owner needs the machine"))
-		return nil
+	switch added := m.GetAdded(); {
+	case added == nil:
+		return c.advanceProcess(l, r, m)
+	case added.Error != "": // nothing of the process exists
+		delete(l.added, r.process)
+		c.recordUnusedSlot(r)
+		c.additionFailed(l, r, errors.New(plain(added.Error)))
+	case r.phase == recruitStaging:
+		r.phase = recruitEntering
+	default:
+		c.dropAddition(l, r, unexpected(m))
 	}
-	c.dropAddition(l, r, unexpected(m))
 	return nil
 }
 

@@ -20,7 +20,7 @@ func (u *startup) await(ctx context.Context, doing string, take func(received) e
 	look := time.NewTicker(interval)
 	defer look.Stop()
 	looked := time.Now()
-	for u.peers.unanswered() > 0 || u.peers.reconnecting() {
+	for u.peers.unanswered()+u.peers.reconnecting() > 0 {
 		select {
 		case h := <-u.peers.inbox.messages:
 			if h.late() || !h.back && !h.link.acceptMessage(h) {

@@ -46,10 +46,11 @@ type backlogs map[view.Process]backlog
 // add queues a message about p, or returns an error if there are too many.
 func (b backlogs) add(p view.Process, h received) error {
 	kept, err := b[p].add(h)
-	if err == nil {
-		b[p] = kept
+	if err != nil {
+		return fmt.Errorf("about %v: %w", p, err)
 	}
-	return err
+	b[p] = kept
+	return nil
 }
 
 // take removes and returns the messages about p.

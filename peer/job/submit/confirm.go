@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -137,4 +138,16 @@ func (c *confirmation) confirm(ctx context.Context) *job.Result {
 // count, have not ended unsuccessfully, are not suspended, and whose peer has not been given up.
 func (c *confirmation) confirmingReplicas() []view.Process {
 	return slices.DeleteFunc(c.state.Working(), func(p view.Process) bool { return !c.peers.reaches(p) || c.peers.suspended(p) })
+}
+
+// accountOf decodes a peer's account of one of its processes in a job with view v.
+func accountOf(m *jobpb.Account, v view.View) (a job.Account, err error) {
+	a = job.Account{Summed: m.Summed, Digested: m.Digested, Printed: job.Printed{Bytes: m.Printed}}
+	if a.Sums, err = m.Sent(v); err != nil {
+		return a, err
+	}
+	if copy(a.Printed.Digest[:], m.Digest) != len(m.Digest) || m.Digested && len(m.Digest) != sha256.Size {
+		return a, fmt.Errorf("digest of %d bytes", len(m.Digest))
+	}
+	return a, nil
 }

@@ -34,13 +34,6 @@ import (
 // MaxAway limits how long a job continues while its peers and the submitter are disconnected.
 const MaxAway = time.Hour
 
-const (
-	// resumeTimeout limits one attempt to reopen a stream, and resumePause is the time between two
-	// attempts.
-	resumeTimeout = 5 * time.Second
-	resumePause   = 500 * time.Millisecond
-)
-
 // A partition is the state of a submitter that may be cut off from the majority of the view group.
 type partition struct {
 	active  bool                  // the majority may continue without the submitter
@@ -148,9 +141,6 @@ func (e *execution) disconnect(l *link, err error) *job.Result {
 	return nil
 }
 
-// locatePause is the longest pause between two lookups of a peer.
-const locatePause = time.Minute
-
 // resumed continues with a peer whose stream was reopened.
 func (e *execution) resumed(h received) *job.Result {
 	l := h.link
@@ -254,14 +244,6 @@ func (e *execution) reconnectTimedOut() *job.Result {
 	r := e.loseDisconnected("it has been silent for too long")
 	r = cmp.Or(r, e.apply(e.state.CutOff()))
 	return r
-}
-
-// tellStop tells a peer whose stream was reopened that the job is over.
-func (e *execution) tellStop(h received, reason string) {
-	if !h.late() {
-		e.peers.switchStream(h)
-		h.link.send(stopMessage(reason))
-	}
 }
 
 // takeAgreed handles the events of the view group.

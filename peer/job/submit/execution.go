@@ -50,7 +50,6 @@ type execution struct {
 	begun         time.Time     // when all peers had started the job
 	warned        bool          // the user knows which peers are out of reach, see outage.go
 	lastUptime    time.Duration // uptime at the last check that this process runs
-
 }
 
 // newExecution returns the execution of a job on the peers of a reservation. The caller must call close.
@@ -90,26 +89,16 @@ func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	e.announce()
 	e.begun = time.Now()
 	if e.resumption == nil {
-		entering := time.NewTicker(job.EntryPeriod)
-		defer entering.Stop()
-		e.entry, e.entryTicks = job.NewEntry(e.begun), entering.C
+		e.entry, e.entryTicks = job.NewEntry(e.begun), time.Tick(job.EntryPeriod)
 	}
 	if e.recruitment.healing != nil {
-		look := time.NewTicker(healPeriod)
-		defer look.Stop()
-		e.healTicks = look.C
+		e.healTicks = time.Tick(healPeriod)
 	}
 	if e.j.keeper != nil {
-		touch := time.NewTicker(touchPeriod)
-		defer touch.Stop()
-		e.touchTicks = touch.C
+		e.touchTicks = time.Tick(touchPeriod)
 	}
-	reports := time.NewTicker(presencePeriod)
-	defer reports.Stop()
-	e.presenceTicks, e.presence = reports.C, presence{e.begun, e.begun}
-	pulse := time.NewTicker(pulsePeriod)
-	defer pulse.Stop()
-	e.pulseTicks = pulse.C
+	e.presenceTicks, e.presence = time.Tick(presencePeriod), presence{e.begun, e.begun}
+	e.pulseTicks = time.Tick(pulsePeriod)
 	e.lastUptime = uptime()
 	result := e.follow(ctx, early)
 	if e.replaced {
@@ -172,7 +161,7 @@ func (e *execution) follow(ctx context.Context, early []received) job.Result {
 
 // handleNext handles the next event. It returns the job's result as soon as there is one. While
 // files are collected after that, it returns a result if ctx ends or if replicas report a
-// divergence late. turn stops waiting when also is closed.
+// divergence late. handleNext stops waiting when also is closed.
 func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.Result {
 	handle := e.next(ctx, also)
 	r := e.detectSleep()
@@ -290,17 +279,13 @@ func (e *execution) resume() {
 func (e *execution) stop(reason string) {
 	e.j.phase(Releasing, 0, 0)
 	e.recruitment.endSearch()
-	away := 0
 	for _, l := range e.peers.links {
 		if !l.retired {
 			l.send(stopMessage(reason))
 		}
-		if l.err == nil && l.session.disconnected {
-			away++
-		}
 	}
 	var tried <-chan time.Time
-	if away > 0 {
+	if away := e.peers.reconnecting(); away > 0 {
 		e.j.warn(fmt.Sprintf("%s disconnected; trying for %v to report that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
 		tried = time.After(e.j.s.waits.notify)
 	}
@@ -309,8 +294,11 @@ func (e *execution) stop(reason string) {
 	for e.peers.unstopped() > 0 {
 		select {
 		case h := <-e.peers.inbox.messages:
-			if h.back {
-				e.tellStop(h, reason)
+			if h.back && h.late() {
+				continue
+			} else if h.back {
+				e.peers.switchStream(h)
+				h.link.send(stopMessage(reason))
 			} else if h.wire != h.link.wire {
 				continue // from a stream that has been replaced
 			} else if h.err != nil {
@@ -344,16 +332,17 @@ func (e *execution) loseUntold() {
 			left++
 		}
 	}
-	if e.begin == nil { // they wait at most missFor (package launch)
-		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", plural(uint64(left), "peer")))
-		return
+	var when string
+	switch {
+	case e.begin == nil: // they wait at most missFor (package launch)
+		when = "by themselves within half a minute"
+	case e.views.group == nil: // their fault detectors notice the end
+		when = fmt.Sprintf("within %v", e.j.hang())
+	default:
+		e.j.keeper.leave(left)
+		when = fmt.Sprintf("by themselves within %v of their disconnection (--away)", e.j.req.Away)
 	}
-	if e.views.group == nil { // their fault detectors notice the end
-		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", plural(uint64(left), "peer"), e.j.hang()))
-		return
-	}
-	e.j.keeper.leave(left)
-	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v of their disconnection (--away)", plural(uint64(left), "peer"), e.j.req.Away))
+	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end %s", plural(uint64(left), "peer"), when))
 }
 
 // yield ends this side of a job that another process has resumed or can resume. It tells no peer to

@@ -64,10 +64,8 @@ func (e *execution) handle(h received) *job.Result {
 		return e.lose(h.link, plain(reason), errOutside)
 	}
 	if e.resumption != nil {
-		if meant, err := e.resumption.handle(h.link, h.msg); err != nil {
-			return e.protocolError(h.link, err)
-		} else if meant {
-			return nil
+		if meant, err := e.resumption.handle(h.link, h.msg); meant {
+			return e.check(h.link, err)
 		}
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
@@ -75,10 +73,7 @@ func (e *execution) handle(h received) *job.Result {
 		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
-		if err := e.routing.add(h.link, b.Paths); err != nil {
-			return e.protocolError(h.link, err)
-		}
-		return nil
+		return e.check(h.link, e.routing.add(h.link, b.Paths))
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
 		if note := h.link.reported.pause(h.link.peer, b.Paused); note != "" {
@@ -94,10 +89,7 @@ func (e *execution) handle(h received) *job.Result {
 		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
 	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
-		if err := e.toJoin.add(p, h); err != nil {
-			return e.protocolError(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
-		}
-		return nil
+		return e.check(h.link, e.toJoin.add(p, h))
 	}
 	return e.handleReport(p, h)
 }
@@ -118,9 +110,7 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	case *jobpb.FromPeer_Aborted:
 		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peers.peerOf(p)))
 	case *jobpb.FromPeer_Collected:
-		if err := e.collector.add(p, b.Collected); err != nil {
-			return e.protocolError(h.link, err)
-		}
+		return e.check(h.link, e.collector.add(p, b.Collected))
 	case *jobpb.FromPeer_Ahead:
 		return e.apply(e.state.Ahead(p))
 	case *jobpb.FromPeer_Stalled:
@@ -138,18 +128,13 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 		return e.apply(e.state.Leaves(p))
 	case *jobpb.FromPeer_Diverged:
 		d, early, err := e.earlyReports.take(p, b.Diverged, e.state.View())
-		switch {
-		case err != nil:
-			return e.protocolError(h.link, err)
-		case !early:
-			return e.disputed(p, d)
+		if err != nil || early {
+			return e.check(h.link, err)
 		}
+		return e.disputed(p, d)
 	case *jobpb.FromPeer_Account:
 		r, err := e.confirmation.add(p, b.Account)
-		if err != nil {
-			return e.protocolError(h.link, err)
-		}
-		return r
+		return cmp.Or(r, e.check(h.link, err))
 	case *jobpb.FromPeer_Healed:
 		r := e.recruitment.healed(p, b.Healed)
 		e.heal() // ends the outage: the next loss in this rank is a new one
@@ -178,39 +163,16 @@ func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
 
 // processOf returns the process that a message is about.
 func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
-	switch b := m.Body.(type) {
-	case *jobpb.FromPeer_Initialized:
-		return b.Initialized.GetProcess().View(), true
-	case *jobpb.FromPeer_Added:
-		return b.Added.GetProcess().View(), true
-	case *jobpb.FromPeer_Finalized:
-		return b.Finalized.GetProcess().View(), true
-	case *jobpb.FromPeer_Output:
-		return b.Output.GetProcess().View(), true
-	case *jobpb.FromPeer_Exited:
-		return b.Exited.GetProcess().View(), true
-	case *jobpb.FromPeer_Aborted:
-		return b.Aborted.GetProcess().View(), true
-	case *jobpb.FromPeer_Collected:
-		return b.Collected.GetProcess().View(), true
-	case *jobpb.FromPeer_Ahead:
-		return b.Ahead.GetProcess().View(), true
-	case *jobpb.FromPeer_Stalled:
-		return b.Stalled.GetProcess().View(), true
-	case *jobpb.FromPeer_UpToDate:
-		return b.UpToDate.GetProcess().View(), true
-	case *jobpb.FromPeer_Leaving:
-		return b.Leaving.GetProcess().View(), true
-	case *jobpb.FromPeer_Diverged:
-		return b.Diverged.GetProcess().View(), true
-	case *jobpb.FromPeer_Account:
-		return b.Account.GetProcess().View(), true
-	case *jobpb.FromPeer_Healed:
-		return b.Healed.GetProcess().View(), true
-	case *jobpb.FromPeer_Unkept:
-		return b.Unkept.GetProcess().View(), true
+	r := m.ProtoReflect()
+	body := r.WhichOneof(r.Descriptor().Oneofs().ByName("body"))
+	if body == nil || m.GetAgreed() != nil { // which is about the whole view
+		return p, false
 	}
-	return p, false
+	about, ok := r.Get(body).Message().Interface().(interface{ GetProcess() *jobpb.Process })
+	if ok {
+		p = about.GetProcess().View()
+	}
+	return p, ok
 }
 
 // output passes output of process p to the user.
@@ -219,10 +181,7 @@ func (e *execution) output(h received, p view.Process) *job.Result {
 	for _, i := range items {
 		e.j.printer.print(i)
 	}
-	if err != nil {
-		return e.protocolError(h.link, err)
-	}
-	return nil
+	return e.check(h.link, err)
 }
 
 // outputEarly passes the queued output of processes that have become output leaders to the user.

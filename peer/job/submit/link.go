@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -228,4 +229,41 @@ func (l *link) close() {
 		l.end()
 	}
 	l.running.Wait()
+}
+
+// An inbox passes messages from the control streams to the goroutine that runs the job.
+type inbox struct {
+	messages chan received
+	done     chan struct{} // closed when nothing reads messages any more
+}
+
+func newInbox() inbox { return inbox{make(chan received), make(chan struct{})} }
+
+// put waits until a message is taken. It returns false if it never will be.
+func (i inbox) put(h received) bool {
+	select {
+	case i.messages <- h:
+		return true
+	case <-i.done:
+		return false
+	}
+}
+
+// maxPauses limits how often the user is told that the owner of a peer has suspended or resumed the
+// job.
+const maxPauses = 64
+
+// pause records that the owner of the peer has suspended its processes, or resumed them, and returns
+// a message to the user, or "". Suspended processes owe the submitter no answer, and their peer
+// stays connected. A finished job does not wait for their accounts.
+func (r *reported) pause(peer p2ppeer.ID, m *jobpb.Paused) string {
+	r.suspended = m.Rule != ""
+	switch r.pauses++; {
+	case r.pauses > maxPauses:
+		return ""
+	case m.Rule == "":
+		return fmt.Sprintf("peer %s resumes the job", short(peer))
+	}
+	return fmt.Sprintf("the owner of peer %s needs the machine (%s): the job's processes there are suspended, and end if that lasts longer than %v",
+		short(peer), plain(m.Rule), max(0, time.Duration(m.MostNs)))
 }

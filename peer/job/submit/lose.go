@@ -77,6 +77,14 @@ func (e *execution) protocolError(l *link, err error) *job.Result {
 	return e.lose(l, "it violated the protocol", err)
 }
 
+// check gives up a peer that broke the protocol, as err says. It does nothing if err is nil.
+func (e *execution) check(l *link, err error) *job.Result {
+	if err == nil {
+		return nil
+	}
+	return e.protocolError(l, err)
+}
+
 // lose gives a peer up and requests that its processes fail; why is the rest of a sentence about
 // the peer.
 func (e *execution) lose(l *link, why string, err error) *job.Result {
@@ -110,17 +118,30 @@ func (e *execution) heal() {
 	}
 }
 
-// awaitEntry fails the processes that are overdue in mpj.Init.
+// awaitEntry fails the processes that are overdue in mpj.Init, and tells the user which processes
+// the job waits for.
 func (e *execution) awaitEntry() *job.Result {
 	if e.begin != nil {
 		e.entryTicks = nil
 		return nil
 	}
-	late, r := reviewEntry(e.entry, e.state.View(), e.peers, time.Now())
-	if len(late) > 0 {
-		r = e.apply(e.state.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.peers.whereAll(late))))
+	now, v, least := time.Now(), e.state.View(), e.j.s.waits.silence
+	e.entry.Look(now, slices.ContainsFunc(e.entry.Missing(v), e.peers.suspended))
+	if missing := e.entry.ToTell(v, least, now); len(missing) > 0 {
+		e.j.warn("the job waits for mpj.Init, which has not been called by " + e.peers.whereAll(missing))
 	}
-	return r
+	if late := e.entry.Overdue(v, least, now); len(late) > 0 {
+		return e.apply(e.state.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.peers.whereAll(late))))
+	}
+	if missing, waiting, ok := e.entry.Undecided(v, least, now); ok && e.j.req.OnDivergence != Warn {
+		return &job.Result{
+			Status: job.StatusDiverged,
+			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s called mpj.Init or ended long ago, and replica %d on peer %s has done neither",
+				missing.Rank, waiting.Replica, e.peers.peerOf(waiting), missing.Replica, e.peers.peerOf(missing)),
+			Hint: "one of these peers lies or is very slow: with -r 3 most replicas decide",
+		}
+	}
+	return nil
 }
 
 // reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer

@@ -3,7 +3,6 @@ package submit
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -95,20 +94,29 @@ func (m *membership) partners() []p2ppeer.ID {
 	return out
 }
 
-// unanswered counts the peers that may still answer.
-func (m *membership) unanswered() int {
-	n := 0
+// count counts the links for which is holds, of those to peers that are not lost.
+func (m *membership) count(is func(*link) bool) (n int) {
 	for _, l := range m.links {
-		if l.err == nil && !l.progress.answered {
+		if l.err == nil && is(l) {
 			n++
 		}
 	}
 	return n
 }
 
-// reconnecting reports whether a stream to a peer is being reopened.
-func (m *membership) reconnecting() bool {
-	return slices.ContainsFunc(m.links, func(l *link) bool { return l.err == nil && l.session.disconnected })
+// unanswered counts the peers that may still answer.
+func (m *membership) unanswered() int {
+	return m.count(func(l *link) bool { return !l.progress.answered })
+}
+
+// reconnecting counts the streams that are being reopened.
+func (m *membership) reconnecting() int {
+	return m.count(func(l *link) bool { return l.session.disconnected })
+}
+
+// unstopped counts the peers that may still confirm that they have stopped.
+func (m *membership) unstopped() int {
+	return m.count(func(l *link) bool { return !l.stopped })
 }
 
 // fault returns an error that names the lost peers, or nil if there are none.
@@ -128,17 +136,6 @@ func (m *membership) fault(doing string) error {
 		return fmt.Errorf("%w (and %d other peers failed)", first, more)
 	}
 	return first
-}
-
-// unstopped counts the peers that may still confirm that they have stopped.
-func (m *membership) unstopped() int {
-	n := 0
-	for _, l := range m.links {
-		if l.err == nil && !l.stopped {
-			n++
-		}
-	}
-	return n
 }
 
 // broadcast sends a message to every peer that has been told to start.

@@ -1,8 +1,11 @@
 package submit
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -70,8 +73,8 @@ func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
 // former output leader: the process may become the output leader again, and later records continue
 // the earlier ones. After an error, the peer has broken the protocol.
 func (o *outputs) add(h received, p view.Process) (print []item, err error) {
-	if !o.leaders[p] {
-		return nil, o.queueEarly(h, p)
+	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once
+		return nil, o.early.add(p, h)
 	}
 	m := h.msg.GetOutput()
 	s := job.Stream(m.Stream)
@@ -112,15 +115,6 @@ func (o *outputs) add(h received, p view.Process) (print []item, err error) {
 		print = append(print, item{drained: &p})
 	}
 	return print, nil
-}
-
-// queueEarly queues the output of a process that has not been an output leader. Its peer may have
-// received the view in which it is one before the submitter did, and sends the output once.
-func (o *outputs) queueEarly(h received, p view.Process) error {
-	if err := o.early.add(p, h); err != nil {
-		return fmt.Errorf("output of %v, which is not an output leader: %w", p, err)
-	}
-	return nil
 }
 
 // takeEarly returns the queued output of processes that have become output leaders.
@@ -206,3 +200,26 @@ func (o *outputs) tails(v view.View) (all []Event) {
 func outputEvent(rank int, s job.Stream, data []byte) Event {
 	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
 }
+
+// withheld records, for each output leader that has ended, since when its output has made no
+// progress. A rank is done once the user has all its output, so a peer that withholds some would
+// delay the job forever (V4).
+type withheld map[view.Process]time.Time
+
+// overdue returns those of the given processes whose output has made no progress for at least the
+// time that most allows.
+func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.Duration, now time.Time) (out []view.Process) {
+	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(speakers, p) })
+	for _, p := range speakers {
+		since, known := w[p]
+		switch {
+		case !known:
+			w[p] = now
+		case now.Sub(since) >= most(p):
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+var errWithheld = errors.New("its process has ended, but the rest of its output does not arrive")

@@ -29,6 +29,13 @@ import (
 
 var errRefused = errors.New("its machine refuses connections, so its process has ended")
 
+const (
+	// resumeTimeout limits one attempt to reopen a stream, and resumePause is the time between two
+	// attempts.
+	resumeTimeout = 5 * time.Second
+	resumePause   = 500 * time.Millisecond
+)
+
 // mayReconnect reports whether to reopen a stream that ended with err: the peer neither ended it nor
 // sent garbage, and it stages the job or has begun it. In the short time between, a broken stream
 // means that the peer failed.
@@ -140,6 +147,9 @@ func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, i
 		}
 	}
 }
+
+// locatePause is the longest pause between two lookups of a peer.
+const locatePause = time.Minute
 
 // locate looks up the peer's addresses, at growing intervals, until ctx ends.
 func (l *link) locate(ctx context.Context, s *Submitter) {

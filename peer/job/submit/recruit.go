@@ -225,18 +225,26 @@ func (c *recruitment) advance(l *link, m *jobpb.FromPeer) *job.Result {
 			c.startedRecruit(l, b.Started)
 			return nil
 		}
+	}
+	return c.advanceProcess(l, l.recruit, m)
+}
+
+// advanceProcess handles a message about a process that runs and is to join.
+func (c *recruitment) advanceProcess(l *link, r *recruit, m *jobpb.FromPeer) *job.Result {
+	why := unexpected(m)
+	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
-		if phase == recruitEntering && b.Initialized.GetProcess().View() == l.recruit.process && len(b.Initialized.Key) == proclink.KeySize {
-			return c.enter(l, l.recruit, b.Initialized.Key)
+		if r.phase == recruitEntering && b.Initialized.GetProcess().View() == r.process && len(b.Initialized.Key) == proclink.KeySize {
+			return c.enter(l, r, b.Initialized.Key)
 		}
 	case *jobpb.FromPeer_Exited:
-		c.giveUp(l, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
-		return nil
+		why = errors.New(plain("its process " + exitOf(b.Exited, l.peer).String()))
 	case *jobpb.FromPeer_Aborted:
-		c.giveUp(l, errors.New("its process called Abort"))
-		return nil
+		why = errors.New("its process called Abort")
+	case *jobpb.FromPeer_Leaving:
+		why = errors.New("its owner needs the machine")
 	}
-	c.giveUp(l, unexpected(m))
+	c.dropAddition(l, r, why)
 	return nil
 }
 

@@ -259,12 +259,7 @@ func (g *viewGroup) majorityElsewhere() bool {
 	if g.group == nil {
 		return false
 	}
-	left := 0
-	for _, l := range g.peers.links {
-		if l.err == nil && !l.retired && l.peer != g.j.s.cfg.Host.ID() && g.group.Votes(l.peer) {
-			left++
-		}
-	}
+	left := g.peers.count(func(l *link) bool { return !l.retired && l.peer != g.j.s.cfg.Host.ID() && g.group.Votes(l.peer) })
 	return 2*left > g.group.Voters()
 }
 
