@@ -241,9 +241,7 @@ func (e *execution) loseDisconnected(why string) (r *job.Result) {
 
 // reconnectTimedOut ends the job after the reconnect deadline.
 func (e *execution) reconnectTimedOut() *job.Result {
-	r := e.loseDisconnected("it has been silent for too long")
-	r = cmp.Or(r, e.apply(e.state.CutOff()))
-	return r
+	return cmp.Or(e.loseDisconnected("it has been silent for too long"), e.apply(e.state.CutOff()))
 }
 
 // takeAgreed handles the events of the view group.

@@ -56,26 +56,24 @@ func (e *execution) handle(h received) *job.Result {
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
-	if h.msg.GetStaging() != nil { // it only shows that the peer is connected, as receive has noted
-		h.link.handleStaging()
-		return nil
-	}
 	if reason := h.msg.GetOutside().GetReason(); reason != "" {
 		return e.lose(h.link, plain(reason), errOutside)
 	}
 	if e.resumption != nil {
 		if meant, err := e.resumption.handle(h.link, h.msg); meant {
-			return e.check(h.link, err)
+			return e.protocolError(h.link, err)
 		}
 	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
+	switch b := h.msg.Body.(type) {
+	case *jobpb.FromPeer_Staging: // it only shows that the peer is connected, as receive has noted
+		h.link.handleStaging()
+		return nil
+	case *jobpb.FromPeer_Suspect:
 		e.suspect(b.Suspect)
 		return nil
-	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
-		return e.check(h.link, e.routing.add(h.link, b.Paths))
-	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
+	case *jobpb.FromPeer_Paths:
+		return e.protocolError(h.link, e.routing.add(h.link, b.Paths))
+	case *jobpb.FromPeer_Paused:
 		if note := h.link.reported.pause(h.link.peer, b.Paused); note != "" {
 			e.j.warn(note)
 		}
@@ -89,7 +87,7 @@ func (e *execution) handle(h received) *job.Result {
 		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
 	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
-		return e.check(h.link, e.toJoin.add(p, h))
+		return e.protocolError(h.link, e.toJoin.add(p, h))
 	}
 	return e.handleReport(p, h)
 }
@@ -110,7 +108,7 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	case *jobpb.FromPeer_Aborted:
 		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peers.peerOf(p)))
 	case *jobpb.FromPeer_Collected:
-		return e.check(h.link, e.collector.add(p, b.Collected))
+		return e.protocolError(h.link, e.collector.add(p, b.Collected))
 	case *jobpb.FromPeer_Ahead:
 		return e.apply(e.state.Ahead(p))
 	case *jobpb.FromPeer_Stalled:
@@ -129,12 +127,12 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	case *jobpb.FromPeer_Diverged:
 		d, early, err := e.earlyReports.take(p, b.Diverged, e.state.View())
 		if err != nil || early {
-			return e.check(h.link, err)
+			return e.protocolError(h.link, err)
 		}
 		return e.disputed(p, d)
 	case *jobpb.FromPeer_Account:
 		r, err := e.confirmation.add(p, b.Account)
-		return cmp.Or(r, e.check(h.link, err))
+		return cmp.Or(r, e.protocolError(h.link, err))
 	case *jobpb.FromPeer_Healed:
 		r := e.recruitment.healed(p, b.Healed)
 		e.heal() // ends the outage: the next loss in this rank is a new one
@@ -181,7 +179,7 @@ func (e *execution) output(h received, p view.Process) *job.Result {
 	for _, i := range items {
 		e.j.printer.print(i)
 	}
-	return e.check(h.link, err)
+	return e.protocolError(h.link, err)
 }
 
 // outputEarly passes the queued output of processes that have become output leaders to the user.

@@ -71,18 +71,13 @@ func (e *execution) loseSilentPeer(l *link) *job.Result {
 	return r
 }
 
-// protocolError gives up a peer that broke the protocol.
+// protocolError gives up a peer that broke the protocol, as err says; nil: it did not.
 func (e *execution) protocolError(l *link, err error) *job.Result {
-	e.recruitment.avoided.Distrust(l.peer)
-	return e.lose(l, "it violated the protocol", err)
-}
-
-// check gives up a peer that broke the protocol, as err says. It does nothing if err is nil.
-func (e *execution) check(l *link, err error) *job.Result {
 	if err == nil {
 		return nil
 	}
-	return e.protocolError(l, err)
+	e.recruitment.avoided.Distrust(l.peer)
+	return e.lose(l, "it violated the protocol", err)
 }
 
 // lose gives a peer up and requests that its processes fail; why is the rest of a sentence about

@@ -29,14 +29,10 @@ type startup struct {
 // prepare brings the job to the peers and starts its processes. After an error, the links of the
 // peers that were at fault have an error.
 func (u *startup) prepare(ctx context.Context) error {
-	if err := u.open(ctx); err != nil {
-		return err
-	}
-	if err := u.stage(ctx); err != nil {
-		return err
-	}
-	if err := u.start(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{u.open, u.stage, u.start} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
 	return u.join()
 }

@@ -24,7 +24,7 @@ import (
 //	                    +-- its machine refuses
 //	                    |     connections to the peer ------> lost, at once (F2)
 //	                    '-- the detector finds it silent ---> lost, after the tolerated hang;
-//	                        while it stages, before there is a detector: after lull() if
+//	                        while it stages, before there is a detector: after replaceAfter() if
 //	                        another peer is free, else after waits.disconnected
 
 var errRefused = errors.New("its machine refuses connections, so its process has ended")

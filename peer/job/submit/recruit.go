@@ -206,27 +206,28 @@ func (c *recruitment) handleRecruit(h received) *job.Result {
 		return nil
 	}
 	r.heard = time.Now()
-	return c.advance(l, m)
+	return c.advance(l, r, m)
 }
 
 // advance moves a recruit from phase to phase, according to the messages of its peer.
-func (c *recruitment) advance(l *link, m *jobpb.FromPeer) *job.Result {
-	phase := l.recruit.phase
-	switch b := m.Body.(type) {
-	case *jobpb.FromPeer_Staging:
-		return nil
-	case *jobpb.FromPeer_Prepared:
-		if phase == recruitStaging {
-			c.preparedRecruit(l, b.Prepared)
-			return nil
+func (c *recruitment) advance(l *link, r *recruit, m *jobpb.FromPeer) *job.Result {
+	switch prepared, started := m.GetPrepared(), m.GetStarted(); {
+	case m.GetStaging() != nil:
+	case prepared.GetError() != "" || started.GetError() != "":
+		c.giveUp(l, errors.New(plain(prepared.GetError()+started.GetError())))
+	case prepared != nil && r.phase == recruitStaging:
+		l.redeemed, l.reported.machine = true, string(prepared.Machine[:min(len(prepared.Machine), maxMachine)])
+		r.phase = recruitStarting
+		c.startRecruit(l)
+	case started != nil && r.phase == recruitStarting:
+		r.phase = recruitEntering
+		if err := c.detection.watch(l); err != nil {
+			c.giveUp(l, err)
 		}
-	case *jobpb.FromPeer_Started:
-		if phase == recruitStarting {
-			c.startedRecruit(l, b.Started)
-			return nil
-		}
+	default:
+		return c.advanceProcess(l, r, m)
 	}
-	return c.advanceProcess(l, l.recruit, m)
+	return nil
 }
 
 // advanceProcess handles a message about a process that runs and is to join.
@@ -246,30 +247,6 @@ func (c *recruitment) advanceProcess(l *link, r *recruit, m *jobpb.FromPeer) *jo
 	}
 	c.dropAddition(l, r, why)
 	return nil
-}
-
-// preparedRecruit handles the answer of a recruit's peer to Prepare: it has all files, or an error.
-func (c *recruitment) preparedRecruit(l *link, m *jobpb.Prepared) {
-	if m.Error != "" {
-		c.giveUp(l, errors.New(plain(m.Error)))
-		return
-	}
-	l.redeemed = true
-	l.reported.machine = string(m.Machine[:min(len(m.Machine), maxMachine)])
-	l.recruit.phase = recruitStarting
-	c.startRecruit(l)
-}
-
-// startedRecruit handles the answer of a recruit's peer to Start: the process runs, or an error.
-func (c *recruitment) startedRecruit(l *link, m *jobpb.Started) {
-	if m.Error != "" {
-		c.giveUp(l, errors.New(plain(m.Error)))
-		return
-	}
-	l.recruit.phase = recruitEntering
-	if err := c.detection.watch(l); err != nil {
-		c.giveUp(l, err)
-	}
 }
 
 var errEarly = errors.New("protocol violation: message before its process had joined")
