@@ -17,7 +17,7 @@ import (
 // a lying replica that ends long before the others would be the only one. With two replicas both
 // must end.
 //
-// The live replicas here are those that count (see counting), that their owner has not suspended
+// The live replicas here are those that count (see State.Counting), that their owner has not suspended
 // and whose peer has not been given up. With three or more, one that ends long before most proves
 // nothing, so the job continues until half of them have ended. From then on it waits for
 // waits.confirm, or for confirmFactor times as long as it ran if that is longer. A replica that has

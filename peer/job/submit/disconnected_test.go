@@ -255,3 +255,26 @@ func TestSuspendedSubmitterRestartsTheReconnectDeadline(t *testing.T) {
 		}
 	}
 }
+
+// TestPartitionHoldsChangesAndFailures: while partitioned, agreed changes wait. Failures that the
+// detector finds out of touch wait in any case, and the user is told once.
+func TestPartitionHoldsChangesAndFailures(t *testing.T) {
+	var p partition
+	changes := []viewgroup.Committed{{Change: view.Change{Process: proc(0, 1), To: view.Failed}}}
+	if got := p.hold(changes); len(got) != 1 {
+		t.Errorf("in touch, %d changes apply, want 1", len(got))
+	}
+	if !p.deferFailure(&link{}) || p.deferFailure(&link{}) {
+		t.Error("not only the first failure is news")
+	}
+	if n := len(p.takeSilent()); n != 2 || p.takeSilent() != nil {
+		t.Errorf("%d failures were deferred, want 2, once", n)
+	}
+	p.active = true
+	if got := p.hold(changes); len(got) > 0 {
+		t.Errorf("partitioned, %d changes apply", len(got))
+	}
+	if got := p.end(); len(got) != 1 || p.active || len(p.end()) > 0 {
+		t.Errorf("afterwards %d changes apply, want 1, once", len(got))
+	}
+}

@@ -22,7 +22,7 @@ func newHearing(t testing.TB) *execution {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
-	j := &run{s: &Submitter{cfg: Config{Host: h}}, req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
+	j := &run{s: &Submitter{cfg: Config{Host: h, Key: h.Peerstore().PrivKey(h.ID())}}, req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
 	j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
 	t.Cleanup(j.printer.close)
 	reserved := &reservation.Reservation{}

@@ -139,18 +139,15 @@ func (m *membership) fault(doing string) error {
 }
 
 // broadcast sends a message to every peer that has been told to start.
-func (m *membership) broadcast(message *jobpb.ToPeer) {
-	for _, l := range m.links {
-		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {
-			l.send(message)
-		}
-	}
-}
+func (m *membership) broadcast(message *jobpb.ToPeer) { m.sendFrom(recruitStarting, message) }
 
 // ask sends a message to the members of the view group, to which this process does not belong.
-func (m *membership) ask(message *jobpb.ToPeer) {
+func (m *membership) ask(message *jobpb.ToPeer) { m.sendFrom(recruitJoining, message) }
+
+// sendFrom sends a message to all peers, but to recruits only from a phase on.
+func (m *membership) sendFrom(phase recruitPhase, message *jobpb.ToPeer) {
 	for _, l := range m.links {
-		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
+		if !l.retired && (l.recruit == nil || l.recruit.phase >= phase) {
 			l.send(message)
 		}
 	}

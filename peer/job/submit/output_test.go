@@ -294,3 +294,29 @@ func TestPartlyShownOutputIsCut(t *testing.T) {
 		t.Errorf("got %q, %v", rest.Data, ok)
 	}
 }
+
+// TestR6EarlyOutputWaitsForItsLeader: output of a replica counts once a view makes it the output
+// leader, and its peer owes the rest once the user has read it.
+func TestR6EarlyOutputWaitsForItsLeader(t *testing.T) {
+	v := view.New(1, 2)
+	o := newOutputs(v)
+	early := received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}
+	if print, err := o.add(early, other); err != nil || len(print) > 0 || len(o.takeEarly()) > 0 {
+		t.Fatalf("prints %v, %v; want that it waits", print, err)
+	}
+	v, _ = view.Change{Process: master, To: view.Failed}.Apply(v)
+	o.recordLeaders(v)
+	if waited := o.takeEarly(); len(waited) != 1 || len(o.takeEarly()) > 0 {
+		t.Fatalf("%d messages have waited, want one, once", len(waited))
+	}
+	print, err := o.add(early, other)
+	if err != nil || len(print) != 1 || string(print[0].event.Data) != "a\n" {
+		t.Fatalf("prints %v, %v", print, err)
+	}
+	if o.owes(other) {
+		t.Error("its peer owes output before the user has read")
+	}
+	if drained := o.shown(print); len(drained) > 0 || !o.owes(other) || o.emitted(0).GetEmitted().GetStdout() != 1 {
+		t.Errorf("drained %v; tells %v", drained, o.emitted(0))
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
@@ -198,7 +197,7 @@ func (g *viewGroup) newcomer(l *link, p view.Process) viewgroup.Newcomer {
 		panic(err) // fails only for strings that are not UTF-8; there are none
 	}
 	n := viewgroup.Newcomer{Peer: l.number, ID: l.peer, Process: p, Row: encoded}
-	if err := n.Sign(g.key(), g.j.spec.ID); err != nil {
+	if err := n.Sign(g.j.s.cfg.Key, g.j.spec.ID); err != nil {
 		g.j.warn(err.Error())
 	}
 	return n
@@ -214,18 +213,12 @@ func (g *viewGroup) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
 // although this process is not in the view group.
 func (g *viewGroup) proposeMessage(c view.Change) *jobpb.ToPeer {
 	m := jobpb.FromChange(c, 0)
-	p, err := viewgroup.Sign(g.key(), g.j.spec.ID, 0, c)
+	p, err := viewgroup.Sign(g.j.s.cfg.Key, g.j.spec.ID, 0, c)
 	if err != nil { // the peers refuse the change, and this warning tells the user why
 		g.j.warn(err.Error())
 	}
 	m.Signature = p.Signature
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
-}
-
-// key returns the private key of the submitter's peer.
-func (g *viewGroup) key() crypto.PrivKey {
-	h := g.j.s.cfg.Host
-	return h.Peerstore().PrivKey(h.ID())
 }
 
 // repeatJoin repeats to a peer that p is to join, since the peer may have missed it.
@@ -237,7 +230,7 @@ func (g *viewGroup) repeatJoin(to *link, p view.Process) {
 }
 
 // mayEndPart reports whether the job's part at a peer can end without harm to the view group. If the
-// peer votes, spared asks the group to remove it first: several voters that leave at once could
+// peer votes, mayEndPart asks the group to remove it first: several voters that leave at once could
 // break the majority. The submitter's own peer stays a member.
 func (g *viewGroup) mayEndPart(l *link) bool {
 	if g.group == nil || l.peer == g.j.s.cfg.Host.ID() || !g.group.Votes(l.peer) {
