@@ -90,7 +90,7 @@ func (c *collector) uncollected(ctx context.Context, err error, status int, what
 		return over.Result
 	}
 	if ctx.Err() != nil {
-		return stoppedBy(ctx, c.j.req)
+		return *stoppedBy(ctx, c.j.req)
 	}
 	return job.Result{Status: status, Message: fmt.Sprintf("the job succeeded, but %s: %v", what, err)}
 }

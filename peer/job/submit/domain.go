@@ -35,24 +35,6 @@ func (k *knownPeers) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.D
 	return d
 }
 
-// domains returns the failure domains of the peers of these links.
-func (k *knownPeers) domains(links []*link) (out []reservation.Domain) {
-	for _, l := range links {
-		out = append(out, k.domainOf(l.peer))
-	}
-	return out
-}
-
-// slotMachines returns the machines that the peers of these links have named in their grants.
-func slotMachines(links []*link) (out []string) {
-	for _, l := range links {
-		if l.slots.Machine != "" {
-			out = append(out, l.slots.Machine)
-		}
-	}
-	return out
-}
-
 // domainOf returns the failure domain of a peer that this job, or this machine's peer, has met
 // before.
 func (k *knownPeers) domainOf(id p2ppeer.ID) reservation.Domain {

@@ -71,8 +71,9 @@ func TestLostReplicaIsReplacedAtAnotherOwner(t *testing.T) {
 		Placements: []reservation.Placement{{Peer: runs, Processes: []view.Process{proc(0, 0)}}},
 	})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
+	alices, _ := e.recruitment.rest(0)
 	for range 3 {
-		f := e.j.recruit(t.Context(), vacancy{process: proc(0, 2), others: e.j.known.domains(e.peers.running(e.state.View(), 0)), without: map[p2ppeer.ID]bool{runs: true}, wide: eventTimeout}, e.peers.inbox)
+		f := e.j.recruit(t.Context(), vacancy{process: proc(0, 2), others: alices, without: map[p2ppeer.ID]bool{runs: true}, wide: eventTimeout}, e.peers.inbox)
 		if f.err != nil {
 			t.Fatal(f.err)
 		}

@@ -102,7 +102,7 @@ func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	e.lastUptime = uptime()
 	result := e.follow(ctx, early)
 	if e.replaced {
-		return e.yield(e.j.takenOver())
+		return e.yield(*e.j.takenOver())
 	}
 	e.recruitment.reportRecoveries()
 	if result.Status == job.StatusOK {
@@ -113,7 +113,7 @@ func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	}
 	switch {
 	case e.replaced:
-		return e.yield(e.j.takenOver())
+		return e.yield(*e.j.takenOver())
 	case e.collector.unwritten && e.j.keeper != nil && (e.views.group != nil || e.resumption != nil):
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
@@ -196,8 +196,7 @@ func (e *execution) handleWhile(ctx context.Context, most time.Duration, conditi
 		case r != nil:
 			return r
 		case ctx.Err() != nil:
-			r := stoppedBy(ctx, e.j.req)
-			return &r
+			return stoppedBy(ctx, e.j.req)
 		case !e.partition.active:
 			most -= min(time.Since(before), 2*pulsePeriod)
 		}
@@ -251,7 +250,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	case <-e.j.printer.news:
 		return e.shown
 	case <-ctx.Done():
-		return func() *job.Result { r := stoppedBy(ctx, e.j.req); return &r }
+		return func() *job.Result { return stoppedBy(ctx, e.j.req) }
 	case <-e.pulseTicks:
 		return func() *job.Result { return cmp.Or(e.reviewSilence(), e.loseWithholding()) }
 	case <-also:

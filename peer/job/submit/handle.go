@@ -35,8 +35,7 @@ func (e *execution) handle(h received) *job.Result {
 		return nil // a late message of a peer that was given up
 	case isReplaced(h.err):
 		e.replaced = true
-		r := e.j.takenOver()
-		return &r
+		return e.j.takenOver()
 	case h.link.retired:
 		e.recruitment.handleRetired(h)
 		e.heal()

@@ -34,8 +34,6 @@ type link struct {
 	peer      p2ppeer.ID
 	processes []view.Process
 	slots     reservation.Placement
-	site      int  // number of the peer's site
-	local     bool // at the submitter's site
 
 	*wire
 	ctx     context.Context // ends when the peer is lost, and with close

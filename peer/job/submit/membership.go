@@ -23,6 +23,8 @@ type membership struct {
 	runsOn      map[view.Process]*link
 	keys        []byte   // public key of each process that the job began with, rank by rank; zeros if it has none
 	reopens     bool     // broken streams are reopened: while the peers stage the job, and once it has begun
+	sites       []int    // number of the site of each peer that the job started with
+	local       []bool   // whether that peer is at the submitter's site
 	stopServing []func() // end the offers of the job's contents
 }
 
@@ -209,16 +211,6 @@ func (m *membership) numbersKnown() bool {
 		}
 	}
 	return true
-}
-
-// running returns the links to the peers that run the live replicas of a rank in v.
-func (m *membership) running(v view.View, rank int) (out []*link) {
-	for _, p := range v.LiveReplicas(rank) {
-		if l := m.runsOn[p]; l != nil {
-			out = append(out, l)
-		}
-	}
-	return out
 }
 
 // serve offers the job's contents to peers, which share the fetched contents with each other. It

@@ -62,12 +62,8 @@ func (u *startup) stage(ctx context.Context) error {
 		u.peers.reopens = false
 		u.j.s.setPartners(u.j.spec.ID, nil) // until it has begun
 	}()
-	sites, local := make([]int, len(u.peers.links)), make([]bool, len(u.peers.links))
 	for i, l := range u.peers.links {
-		sites[i], local[i] = l.site, l.local
-	}
-	for i, l := range u.peers.links {
-		m := &jobpb.Prepare{Spec: u.j.envelope, Key: l.slots.Key[:], Fellows: u.fellows(i, sites, local)}
+		m := &jobpb.Prepare{Spec: u.j.envelope, Key: l.slots.Key[:], Fellows: u.fellows(i)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
@@ -79,9 +75,10 @@ func (u *startup) stage(ctx context.Context) error {
 }
 
 // fellows returns the peers that share fetched contents with the peer of a link, so that the
-// submitter sends each file about once. sites holds the site number of each link, and local reports
-// which peers are at the submitter's site. For these, the submitter is as near as the fellows.
-func (u *startup) fellows(link int, sites []int, local []bool) (fellows []*jobpb.Fellow) {
+// submitter sends each file about once. For peers at the submitter's site, the submitter is as near
+// as the fellows.
+func (u *startup) fellows(link int) (fellows []*jobpb.Fellow) {
+	sites, local := u.peers.sites, u.peers.local
 	for _, i := range sharers(link, sites, local) {
 		p := u.peers.links[i].peer
 		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: u.peers.addrs(p), Near: sites[i] == sites[link] && !local[link]})

@@ -79,8 +79,7 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 			_ = q.handleResult(ctx, s) // after an error, the attempt uses the known candidates
 		case <-ctx.Done():
 			q.leave(ctx)
-			r := stoppedBy(ctx, j.req)
-			return nil, &r
+			return nil, stoppedBy(ctx, j.req)
 		}
 	}
 }

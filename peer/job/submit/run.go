@@ -114,7 +114,7 @@ func (j *run) run(ctx context.Context) job.Result {
 	defer j.s.cfg.Files.Store().Unpin(j.spec.ID)
 	if err := j.describe(ctx); err != nil {
 		if ctx.Err() != nil {
-			return stoppedBy(ctx, j.req)
+			return *stoppedBy(ctx, j.req)
 		}
 		return job.Result{Status: job.StatusUsage, Message: err.Error()}
 	}
@@ -141,7 +141,7 @@ func (j *run) run(ctx context.Context) job.Result {
 		e.close()
 		switch {
 		case ctx.Err() != nil:
-			return stoppedBy(ctx, j.req)
+			return *stoppedBy(ctx, j.req)
 		case !made.again(excluded, time.Now().Before(deadline)):
 			return job.Result{Status: job.StatusShortage, Message: fmt.Sprintf("gave up after %d attempts: %v", made.all, err)}
 		}
@@ -186,8 +186,8 @@ func (j *run) conclude(r job.Result) job.Result {
 }
 
 // takenOver returns the result of a job that another process has resumed.
-func (j *run) takenOver() job.Result {
-	return job.Result{
+func (j *run) takenOver() *job.Result {
+	return &job.Result{
 		Status:  job.StatusLost,
 		Message: fmt.Sprintf("another p2prun has resumed job %s", j.spec.ID),
 		Hint:    "the output continues there; if that process ends before the job, p2prun --attach resumes the job",

@@ -40,11 +40,28 @@ func (c *recruitment) startSearch(rank int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.search, c.searched = cancel, rank
 	w := vacancy{
-		process: p, hosts: c.hosts(p), others: c.j.known.domains(c.peers.running(c.state.View(), rank)), machines: slotMachines(c.peers.running(c.state.View(), rank)),
+		process: p, hosts: c.hosts(p),
 		wide: time.Duration(min(c.healing.Failed(rank), mostWidened)) * widened,
 	}
+	w.others, w.machines = c.rest(rank)
 	w.without = c.excludedPeers(w.hosts)
 	go func() { c.found <- c.j.recruit(ctx, w, c.peers.inbox) }() // ends with its finding, soon after ctx does
+}
+
+// rest returns the failure domains of the peers that run a rank now, and the machines that these
+// peers have named in their grants.
+func (c *recruitment) rest(rank int) (domains []reservation.Domain, machines []string) {
+	for _, p := range c.state.View().LiveReplicas(rank) {
+		l := c.peers.runsOn[p]
+		if l == nil {
+			continue
+		}
+		domains = append(domains, c.j.known.domainOf(l.peer))
+		if l.slots.Machine != "" {
+			machines = append(machines, l.slots.Machine)
+		}
+	}
+	return domains, machines
 }
 
 // A vacancy describes the slot that a search has to find.

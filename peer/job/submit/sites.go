@@ -19,11 +19,11 @@ func (m *membership) serveSites() {
 	}
 	own := reservation.Domain{Site: m.j.s.cfg.Site}
 	own.Addresses, _ = homes(m.j.s.cfg.Host.Addrs(), nil)
-	sites := sitesOf(domains)
+	m.sites = sitesOf(domains)
+	m.local = localSites(domains, m.sites, own)
 	var here, elsewhere []p2ppeer.ID
-	for i, local := range localSites(domains, sites, own) {
-		l := m.links[i]
-		if l.site, l.local = sites[i], local; local {
+	for i, l := range m.links {
+		if m.local[i] {
 			here = append(here, l.peer)
 		} else {
 			elsewhere = append(elsewhere, l.peer)

@@ -184,9 +184,9 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result 
 }
 
 // stoppedBy returns the result of a job that ended because ctx ended.
-func stoppedBy(ctx context.Context, req Request) job.Result {
+func stoppedBy(ctx context.Context, req Request) *job.Result {
 	if errors.Is(context.Cause(ctx), errTimeout) {
-		return job.Result{
+		return &job.Result{
 			Status:  job.StatusTimeout,
 			Message: fmt.Sprintf("the job was ended after %v, as --timeout says", req.Timeout),
 		}
@@ -195,5 +195,5 @@ func stoppedBy(ctx context.Context, req Request) job.Result {
 	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
 		text += ": " + why.Error()
 	}
-	return job.Result{Status: job.StatusCancelled, Message: text}
+	return &job.Result{Status: job.StatusCancelled, Message: text}
 }
