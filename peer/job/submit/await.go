@@ -17,9 +17,7 @@ func (u *startup) await(ctx context.Context, doing string, take func(received) e
 	}
 	var grace <-chan time.Time
 	interval := min(u.j.s.waits.silence, u.j.s.waits.disconnected, u.j.replaceAfter()) / 16
-	look := time.NewTicker(interval)
-	defer look.Stop()
-	looked := time.Now()
+	look, looked := time.Tick(interval), time.Now()
 	for u.peers.unanswered()+u.peers.reconnecting() > 0 {
 		select {
 		case h := <-u.peers.inbox.messages:
@@ -39,7 +37,7 @@ func (u *startup) await(ctx context.Context, doing string, take func(received) e
 			if h.err != nil {
 				h.link.lose(h.err)
 			}
-		case <-look.C:
+		case <-look:
 			gap := time.Since(looked)
 			if looked = looked.Add(gap); gap > max(2*interval, reportPeriod) { // this process did not run: messages may lie unread
 				for l := range last {

@@ -288,8 +288,7 @@ func (e *execution) stop(reason string) {
 		e.j.warn(fmt.Sprintf("%s disconnected; trying for %v to report that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
 		tried = time.After(e.j.s.waits.notify)
 	}
-	timeout := time.NewTimer(e.j.s.waits.stop)
-	defer timeout.Stop()
+	timeout := time.After(e.j.s.waits.stop)
 	for e.peers.unstopped() > 0 {
 		select {
 		case h := <-e.peers.inbox.messages:
@@ -315,7 +314,7 @@ func (e *execution) stop(reason string) {
 			giveUpSilent(e.peers)
 		case <-tried:
 			e.loseUntold()
-		case <-timeout.C:
+		case <-timeout:
 			e.j.log.Warn().Int("peers", e.peers.unstopped()).Msg("no confirmation from peers that were told to stop; they end the job when they notice that its stream has ended")
 			return
 		}

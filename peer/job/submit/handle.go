@@ -37,8 +37,9 @@ func (e *execution) handle(h received) *job.Result {
 		e.replaced = true
 		return e.j.takenOver()
 	case h.link.retired:
-		e.recruitment.handleRetired(h)
-		e.heal()
+		if e.recruitment.handleRetired(h); h.link.err != nil {
+			e.heal()
+		}
 		return nil
 	case h.link.recruit != nil:
 		return e.recruitment.handleRecruit(h)
