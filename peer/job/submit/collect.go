@@ -17,14 +17,15 @@ import (
 
 // A collector brings the output files of a job that has succeeded into the user's directory.
 type collector struct {
-	j         *run
-	state     *job.State
-	peers     *membership
-	accounts  *job.Accounts                                               // nil: job without replicas
-	next      func(ctx context.Context, also <-chan struct{}) *job.Result // handles the next event of the job
-	answers   map[view.Process]*jobpb.Collected                           // file lists by process; nil until the answer arrives
-	early     map[view.Process]*jobpb.Collected                           // lists that a resumed job has not requested yet; nil: not resumed
-	unwritten bool                                                        // the files could not be written to the user's folder
+	j        *run
+	state    *job.State
+	peers    *membership
+	accounts *job.Accounts                                               // nil: job without replicas
+	next     func(ctx context.Context, also <-chan struct{}) *job.Result // see execution.handleNext
+
+	answers   map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
+	early     map[view.Process]*jobpb.Collected // lists that a resumed job has not requested yet; nil: not resumed
+	unwritten bool                              // the files could not be written to the user's folder
 }
 
 // collect brings the output files of every rank into the user's directory, each rank's from one

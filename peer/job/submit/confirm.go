@@ -46,10 +46,11 @@ type confirmation struct {
 	j        *run
 	state    *job.State
 	peers    *membership
-	accounts *job.Accounts // of the replicas that have ended; nil: job without replicas
+	accounts *job.Accounts        // of the replicas that have ended; nil: job without replicas
+	ran      func() time.Duration // see execution.ran
 
-	ran   func() time.Duration                                                             // how long the job has been running
-	while func(ctx context.Context, most time.Duration, condition func() bool) *job.Result // see execution.handleWhile
+	// while is execution.handleWhile.
+	while func(ctx context.Context, most time.Duration, condition func() bool) *job.Result
 }
 
 // newConfirmation returns the confirmation of a job that starts.

@@ -72,7 +72,7 @@ func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
 // add adds an output message of process p, and returns what to print. It also accepts records of a
 // former output leader: the process may become the output leader again, and later records continue
 // the earlier ones. After an error, the peer has broken the protocol.
-func (o *outputs) add(h received, p view.Process) (print []item, err error) {
+func (o *outputs) add(h received, p view.Process) (items []item, err error) {
 	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once
 		return nil, o.early.add(p, h)
 	}
@@ -100,21 +100,21 @@ func (o *outputs) add(h received, p view.Process) (print []item, err error) {
 		if s == job.Stdout && o.printed != nil {
 			o.printed[p.Rank].add(next, records, fresh)
 		}
-		print = []item{{event: event, weight: len(fresh) + outputOverhead}}
-		f.unread += print[0].weight
+		items = []item{{event: event, weight: len(fresh) + outputOverhead}}
+		f.unread += items[0].weight
 	}
 	if f.unread > maxUnread {
-		return print, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p)
+		return items, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p)
 	}
 	if !m.End || ended[s-1] { // a process that has become the output leader again may repeat the end
-		return print, nil
+		return items, nil
 	}
 	ended[s-1] = true
 	o.ended[p] = ended
 	if ended[0] && ended[1] {
-		print = append(print, item{drained: &p})
+		items = append(items, item{drained: &p})
 	}
-	return print, nil
+	return items, nil
 }
 
 // takeEarly returns the queued output of processes that have become output leaders.

@@ -68,9 +68,9 @@ type Submitter struct {
 type waits struct {
 	answers      time.Duration // for peers that are asked for slots to answer, after the job has ended
 	silence      time.Duration // silence of a peer that stages or starts; it reports progress far more often
-	replaceAfter time.Duration // the same if another peer can replace it, in addition to the tolerated hang; more than reportPeriod
+	replaceAfter time.Duration // the same beyond the tolerated hang, if another peer can replace it; more than reportPeriod
 	progress     time.Duration // for a peer to make progress while it stages or starts, even if it sends reports
-	output       time.Duration // for new output of a process that has ended but has output left, if another replica can lead it; else silence
+	output       time.Duration // for output of a process that has ended, if another replica can lead the output; else silence
 	disconnected time.Duration // disconnection of a peer that stages; the peer itself waits a little longer
 	grace        time.Duration // for the other peers that stage or start to fail too, after one has failed
 	files        time.Duration // for file lists of replicas, at least, once the files of another replica are collected
