@@ -18,7 +18,8 @@ func (u *startup) await(ctx context.Context, doing string, take func(received) e
 	var grace <-chan time.Time
 	interval := min(u.j.s.waits.silence, u.j.s.waits.disconnected, u.j.replaceAfter()) / 16
 	look, looked := time.Tick(interval), time.Now()
-	for u.peers.unanswered()+u.peers.reconnecting() > 0 {
+	waits := func(l *link) bool { return !l.progress.answered || l.session.disconnected }
+	for u.peers.count(waits) > 0 {
 		select {
 		case h := <-u.peers.inbox.messages:
 			if h.late() || !h.back && !h.link.acceptMessage(h) {

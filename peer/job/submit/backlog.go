@@ -30,25 +30,16 @@ func weight(m *jobpb.FromPeer) int {
 	return messageOverhead + proto.Size(m)
 }
 
-// add returns b with one more message, or an error if b gets too large.
-func (b backlog) add(h received) (backlog, error) {
-	b.size += weight(h.msg)
-	if b.size > maxEarly {
-		return b, fmt.Errorf("%d bytes that cannot be handled yet", b.size)
-	}
-	b.said = append(b.said, h)
-	return b, nil
-}
-
 // backlogs holds the backlog of each process.
 type backlogs map[view.Process]backlog
 
-// add queues a message about p, or returns an error if there are too many.
+// add queues a message about p, or returns an error if the backlog gets too large.
 func (b backlogs) add(p view.Process, h received) error {
-	kept, err := b[p].add(h)
-	if err != nil {
-		return fmt.Errorf("about %v: %w", p, err)
+	kept := b[p]
+	if kept.size += weight(h.msg); kept.size > maxEarly {
+		return fmt.Errorf("about %v: %d bytes that cannot be handled yet", p, kept.size)
 	}
+	kept.said = append(kept.said, h)
 	b[p] = kept
 	return nil
 }

@@ -60,12 +60,13 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		peers:        newMembership(j),
 		earlyReports: make(earlyReports),
 		toJoin:       make(backlogs),
-		detection:    newDetectorGroup(j),
+		detection:    &detectorGroup{j: j, failed: make(chan struct{}, 1)},
 	}
 	for _, p := range reserved.Placements {
 		e.peers.add(newLink(p, p.Processes...))
 	}
-	e.views, e.routing = newViewGroup(j, e.peers), routing{j: j, peers: e.peers}
+	e.views = &viewGroup{j: j, peers: e.peers, events: newAgreed()}
+	e.routing = routing{j: j, peers: e.peers}
 	e.outputs = newOutputs(e.state.View())
 	e.state.PeerOf = e.peers.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
@@ -284,7 +285,7 @@ func (e *execution) stop(reason string) {
 		}
 	}
 	var tried <-chan time.Time
-	if away := e.peers.reconnecting(); away > 0 {
+	if away := e.peers.count(func(l *link) bool { return l.session.disconnected }); away > 0 {
 		e.j.warn(fmt.Sprintf("%s disconnected; trying for %v to report that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
 		tried = time.After(e.j.s.waits.notify)
 	}

@@ -22,10 +22,6 @@ type detectorGroup struct {
 	failed     chan struct{} // holds a token when the detector may have failed a peer
 }
 
-func newDetectorGroup(j *run) *detectorGroup {
-	return &detectorGroup{j: j, failed: make(chan struct{}, 1)}
-}
-
 // firstHeartbeat is the initial heartbeat counter of every member, so that all are in the same
 // round, as P2P-MPI aligns heartbeats in MPI_Init.
 const firstHeartbeat = 1

@@ -70,7 +70,7 @@ type link struct {
 type session struct {
 	received     uint64             // number of messages received, except output
 	expected     uint64             // value of received that the peer reported when its stream was last reopened
-	disconnected bool               // its stream is being reopened, see disconnected.go
+	disconnected bool               // its stream is being reopened, see reconnect.go
 	since        time.Time          // when it was disconnected
 	reopened     time.Time          // when its stream was last reopened
 	stopProbe    context.CancelFunc // ends the check that the peer still runs, or nil

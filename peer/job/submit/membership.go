@@ -106,16 +106,6 @@ func (m *membership) count(is func(*link) bool) (n int) {
 	return n
 }
 
-// unanswered counts the peers that may still answer.
-func (m *membership) unanswered() int {
-	return m.count(func(l *link) bool { return !l.progress.answered })
-}
-
-// reconnecting counts the streams that are being reopened.
-func (m *membership) reconnecting() int {
-	return m.count(func(l *link) bool { return l.session.disconnected })
-}
-
 // unstopped counts the peers that may still confirm that they have stopped.
 func (m *membership) unstopped() int {
 	return m.count(func(l *link) bool { return !l.stopped })

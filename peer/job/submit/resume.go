@@ -37,12 +37,9 @@ import (
 // all others. A message about such a process waits until the process is in the view here.
 //
 // Once this process has caught up, it replaces lost replicas as the previous one did (recruit.go),
-// with the recorded program and inputs (work.go). It asks all reachable members of the view group
-// to add the new peer (Introduce); the leader adds it once. It records the number of that peer
-// before it sends the number to any peer. A process that is recorded and not in the view joins
-// before the search for another one starts. So two peers never get the same number or process. (The
-// process that started the job continues to replace replicas even if it cannot record them; see
-// ARCHITECTURE.)
+// with the recorded program and inputs (work.go). A process that is recorded and not in the view
+// joins before the search for another one starts. docs/rationale.md tells how no two peers get the
+// same number in the view group.
 
 // A resumption applies the changes of the view that the peers of a resumed job report, and decides
 // which peers to wait for.

@@ -22,10 +22,6 @@ type viewGroup struct {
 	events *agreed
 }
 
-func newViewGroup(j *run, peers *membership) *viewGroup {
-	return &viewGroup{j: j, peers: peers, events: newAgreed()}
-}
-
 // An agreed queues the view group's events until the job handles them. The queue is short: each
 // process changes only a few times.
 type agreed struct {
