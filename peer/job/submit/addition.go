@@ -9,7 +9,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -42,8 +41,8 @@ func (l *link) adds(rank int) bool {
 }
 
 // canRun reports whether the peer of a link can run p beside its other processes.
-func (e *execution) canRun(l *link, p view.Process) bool {
-	if l.err != nil || l.retired || l.disconnected || l.recruit != nil || e.resumption != nil && l.peer == e.j.s.cfg.Host.ID() {
+func (c *recruitment) canRun(l *link, p view.Process) bool {
+	if l.err != nil || l.retired || l.session.disconnected || l.recruit != nil || c.j.resumed && l.peer == c.j.s.cfg.Host.ID() {
 		return false
 	}
 	if _, ending := l.dropped[p]; ending {
@@ -54,9 +53,9 @@ func (e *execution) canRun(l *link, p view.Process) bool {
 			return false
 		}
 	}
-	v, runs := e.state.View(), false
+	v, runs := c.state.View(), false
 	for _, q := range l.processes {
-		if q.Rank == p.Rank && v.State(q) != view.Failed || e.state.Leaving(q) {
+		if q.Rank == p.Rank && v.State(q) != view.Failed || c.state.Leaving(q) {
 			return false
 		}
 		runs = runs || v.Has(q)
@@ -65,10 +64,10 @@ func (e *execution) canRun(l *link, p view.Process) bool {
 }
 
 // hosts returns the links to the job's peers that can run p.
-func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
+func (c *recruitment) hosts(p view.Process) map[p2ppeer.ID]*link {
 	out := make(map[p2ppeer.ID]*link)
-	for _, l := range e.links {
-		if e.canRun(l, p) {
+	for _, l := range c.peers.links {
+		if c.canRun(l, p) {
 			out[l.peer] = l
 		}
 	}
@@ -76,15 +75,15 @@ func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 }
 
 // addTo asks the peer of a link to run one more process, for which it has a slot.
-func (e *execution) addTo(l *link, r *recruit) {
-	if !e.canRun(l, r.process) { // something has changed meanwhile
-		e.recordUnusedSlot(r)
-		e.healing.GaveUp(r.process.Rank, e.elapsed())
+func (c *recruitment) addTo(l *link, r *recruit) {
+	if !c.canRun(l, r.process) { // something has changed meanwhile
+		c.recordUnusedSlot(r)
+		c.healing.GaveUp(r.process.Rank, c.j.elapsed())
 		return
 	}
 	l.added[r.process] = r
 	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(r.process), Key: r.slots.Key[:]}}})
-	l.send(e.emitted(r.process.Rank)) // the peer must not repeat output that the user has
+	l.send(c.outputs.emitted(r.process.Rank)) // the peer must not repeat output that the user has
 }
 
 // handleStaging notes that a peer is still fetching the files of the processes that it adds.
@@ -96,30 +95,30 @@ func (l *link) handleStaging() {
 
 // handleAddition handles a message about process p if p is being added or was dropped, and reports
 // whether it was such a message.
-func (e *execution) handleAddition(h received, p view.Process) (meant bool, _ *job.Result) {
+func (c *recruitment) handleAddition(h received, p view.Process) (meant bool, _ *job.Result) {
 	l, r, answer := h.link, h.link.added[p], h.msg.GetAdded()
 	switch {
 	case answer != nil && (r == nil || !bytes.Equal(answer.Key, r.slots.Key[:])):
-		e.handleDropped(l, p, answer)
+		c.handleDropped(l, p, answer)
 		return true, nil
 	case r != nil && r.phase != recruitJoining:
 		r.heard = time.Now()
-		return true, e.advanceAddition(l, r, h.msg)
+		return true, c.advanceAddition(l, r, h.msg)
 	}
 	_, dropped := l.dropped[p]
-	isLate := p.Replica >= e.j.req.R && e.runsOn[p] != l && (e.resumption != nil || dropped)
+	isLate := p.Replica >= c.j.req.R && c.peers.runsOn[p] != l && (c.j.resumed || dropped)
 	return isLate, nil
 }
 
 // handleDropped handles the answer to an attempt to add p that this submitter does not wait for. If
 // the answer reports that the process runs, the previous submitter process added it. No submitter
 // will let it join any more, so it is dropped.
-func (e *execution) handleDropped(l *link, p view.Process, m *jobpb.Added) {
+func (c *recruitment) handleDropped(l *link, p view.Process, m *jobpb.Added) {
 	key, dropped := l.dropped[p]
 	switch {
 	case dropped && m.Error != "" && bytes.Equal(m.Key, key[:]):
 		delete(l.dropped, p)
-	case !dropped && m.Error == "" && e.resumption != nil && e.runsOn[p] != l && len(m.Key) == len(key):
+	case !dropped && m.Error == "" && c.j.resumed && c.peers.runsOn[p] != l && len(m.Key) == len(key):
 		l.dropped[p] = reservation.Key(m.Key)
 		l.send(dropMessage(p, l.dropped[p]))
 	}
@@ -127,67 +126,52 @@ func (e *execution) handleDropped(l *link, p view.Process, m *jobpb.Added) {
 
 // advanceAddition moves a process that is being added from phase to phase, according to its peer's
 // messages.
-func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *job.Result {
-	switch b := m.Body.(type) {
-	case *jobpb.FromPeer_Added:
-		if b.Added.Error != "" { // nothing of the process exists
-			delete(l.added, r.process)
-			e.recordUnusedSlot(r)
-			e.additionFailed(l, r, errors.New(plain(b.Added.Error)))
-			return nil
-		}
-		if r.phase == recruitStaging {
-			r.phase = recruitEntering
-			return nil
-		}
-	case *jobpb.FromPeer_Initialized:
-		if r.phase == recruitEntering && len(b.Initialized.Key) == proclink.KeySize {
-			return e.enter(l, r, b.Initialized.Key)
-		}
-	case *jobpb.FromPeer_Exited:
-		e.dropAddition(l, r, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
-		return nil
-	case *jobpb.FromPeer_Aborted:
-		e.dropAddition(l, r, errors.New("its process called Abort"))
-		return nil
-	case *jobpb.FromPeer_Leaving:
-		e.dropAddition(l, r, errors.New("its owner needs the machine"))
-		return nil
+func (c *recruitment) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *job.Result {
+	switch added := m.GetAdded(); {
+	case added == nil:
+		return c.advanceProcess(l, r, m)
+	case added.Error != "": // nothing of the process exists
+		delete(l.added, r.process)
+		c.recordUnusedSlot(r)
+		c.additionFailed(l, r, errors.New(plain(added.Error)))
+	case r.phase == recruitStaging:
+		r.phase = recruitEntering
+	default:
+		c.dropAddition(l, r, unexpected(m))
 	}
-	e.dropAddition(l, r, unexpected(m))
 	return nil
 }
 
 // dropAddition drops a recruit that has not joined; the search for another one follows.
-func (e *execution) dropAddition(l *link, r *recruit, err error) {
+func (c *recruitment) dropAddition(l *link, r *recruit, err error) {
 	if r == l.recruit {
-		e.giveUp(l, err)
+		c.giveUp(l, err)
 		return
 	}
-	e.drop(l, r)
-	e.additionFailed(l, r, err)
+	c.drop(l, r)
+	c.additionFailed(l, r, err)
 }
 
 // additionFailed logs and counts a failed attempt to add a process.
-func (e *execution) additionFailed(l *link, r *recruit, err error) {
-	e.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("process not added")
-	e.healing.GaveUp(r.process.Rank, e.elapsed())
-	e.avoid(l.peer)
+func (c *recruitment) additionFailed(l *link, r *recruit, err error) {
+	c.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("process not added")
+	c.healing.GaveUp(r.process.Rank, c.j.elapsed())
+	c.avoid(l.peer)
 }
 
 // drop tells a peer to drop a process that was to be added. The peer may not know the process.
-func (e *execution) drop(l *link, r *recruit) {
+func (c *recruitment) drop(l *link, r *recruit) {
 	delete(l.added, r.process)
 	l.dropped[r.process] = r.slots.Key
-	e.recordUnusedSlot(r)
+	c.recordUnusedSlot(r)
 	l.send(dropMessage(r.process, r.slots.Key))
 }
 
 // recordUnusedSlot records a slot that no peer may have redeemed. The job returns it at its end,
 // unless the lease ends earlier.
-func (e *execution) recordUnusedSlot(r *recruit) {
+func (c *recruitment) recordUnusedSlot(r *recruit) {
 	if r.phase == recruitStaging {
-		e.unused[r.slots.Peer] = r.slots
+		c.unused[r.slots.Peer] = r.slots
 	}
 }
 
@@ -197,24 +181,24 @@ func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
 
 // dropUnneededAdditions drops processes that are not needed any more, or whose peer is silent about
 // them.
-func (e *execution) dropUnneededAdditions(l *link) {
+func (c *recruitment) dropUnneededAdditions(l *link) {
 	for _, r := range l.added {
 		switch {
 		case l.err != nil || r.phase == recruitJoining:
-		case !e.state.Lacks(r.process.Rank):
-			e.drop(l, r)
-		case r.phase == recruitStaging && time.Since(r.heard) > e.replaceAfter():
-			e.dropAddition(l, r, fmt.Errorf("no message for %v", e.replaceAfter()))
+		case !c.state.Lacks(r.process.Rank):
+			c.drop(l, r)
+		case r.phase == recruitStaging && time.Since(r.heard) > c.j.replaceAfter():
+			c.dropAddition(l, r, fmt.Errorf("no message for %v", c.j.replaceAfter()))
 		}
 	}
 }
 
 // abandonAdditions drops the processes that have yet to join. It is called if the stream to their
 // peer has broken, or if the job is over.
-func (e *execution) abandonAdditions(l *link) {
+func (c *recruitment) abandonAdditions(l *link) {
 	for _, r := range l.added {
 		if r.phase != recruitJoining {
-			e.drop(l, r)
+			c.drop(l, r)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -301,7 +303,7 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 		"it runs the rank":     {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 1)) }, false},
 		"it is about to":       {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 7)) }, false},
 		"it is lost":           {func(_ *execution, l *link) { l.err = errSilent }, false},
-		"it is away":           {func(_ *execution, l *link) { l.disconnected = true }, false},
+		"it is away":           {func(_ *execution, l *link) { l.session.disconnected = true }, false},
 		"it has been retired":  {func(_ *execution, l *link) { l.retired = true }, false},
 		"it adds one for it": {func(_ *execution, l *link) {
 			l.added[proc(0, 2)] = &recruit{process: proc(0, 2), phase: recruitEntering}
@@ -315,15 +317,22 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 		"all there has failed": {func(e *execution, l *link) { lose(e.state, proc(1, 0)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := &execution{state: running(3, 2)}
+			e := ofThreeRanks()
 			l := newLink(reservation.Placement{}, proc(1, 0))
 			defer l.cancel()
 			tt.spoil(e, l)
-			if got := e.canRun(l, proc(0, 2)); got != tt.want {
+			if got := e.recruitment.canRun(l, proc(0, 2)); got != tt.want {
 				t.Errorf("takes it: %v, want %v", got, tt.want)
 			}
 		})
 	}
+}
+
+// ofThreeRanks returns a job of three ranks without peers.
+func ofThreeRanks() *execution {
+	e := &execution{j: &run{}, state: running(3, 2), peers: &membership{runsOn: make(map[view.Process]*link)}, views: &viewGroup{}, collector: &collector{}}
+	e.recruitment = &recruitment{j: e.j, state: e.state, peers: e.peers, views: e.views, unused: make(map[p2ppeer.ID]reservation.Placement)}
+	return e
 }
 
 // adding returns a job of three ranks with a link on which a process is being added to rank 0.
@@ -333,7 +342,7 @@ func adding(t *testing.T, phase recruitPhase) (*execution, *link, *recruit) {
 	t.Cleanup(l.cancel)
 	r := &recruit{process: proc(0, 2), phase: phase, slots: reservation.Placement{Key: reservation.Key{2}}}
 	l.added[r.process] = r
-	return &execution{state: running(3, 2), runsOn: make(map[view.Process]*link)}, l, r
+	return ofThreeRanks(), l, r
 }
 
 func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.FromPeer {
@@ -345,7 +354,7 @@ func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.Fr
 func TestAdditionWaitsForInputFiles(t *testing.T) {
 	for name, a := range map[string]*resumption{"begun here": nil, "attached": {}} {
 		e, l, r := adding(t, recruitStaging)
-		e.resumption = a
+		e.resumption, e.j.resumed = a, a != nil
 		e.handle(received{link: l, wire: l.wire, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{}}}})
 		if r.heard.IsZero() {
 			t.Errorf("%s: its peer counts as silent", name)
@@ -379,9 +388,9 @@ func TestS4ResumedSubmitterDropsUnknownProcesses(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		e, l, r := adding(t, recruitStaging)
 		delete(l.added, r.process)
-		e.resumption = &resumption{}
+		e.resume()
 		if kept {
-			e.runsOn[r.process] = l
+			e.peers.runsOn[r.process] = l
 		}
 		e.handle(received{link: l, wire: l.wire, msg: addedMessage(r.process, key, "")})
 		drops := 0

@@ -7,8 +7,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // A silent replica delays its rank: outcomes wait until each replica that counts has them. The
@@ -30,10 +28,12 @@ const (
 	asideRest = 10 * time.Second
 )
 
-// An unheard records the silence of a link's peer.
+// A suspicion records the silence of a link's peer.
 type suspicion struct {
 	since atomic.Int64 // start of the fault detector's suspicion, in ns since 1970; 0: none
 	trip  atomic.Int64 // round-trip time at that time, in ns; 0: unknown
+
+	failed atomic.Bool // the fault detector has failed the peer, which is not handled yet
 
 	asides   int       // how often its processes were set aside
 	asideIn  int64     // value of since for which they were last set aside
@@ -67,22 +67,22 @@ func (u *suspicion) setAside(is bool, now time.Time) bool {
 	return !is
 }
 
-// stalled handles the report of a master that its rank waits for other replicas.
-func (e *execution) stalled(p view.Process) (r *job.Result) {
-	v := e.state.View()
-	if !v.IsMaster(p) || e.detector == nil || e.partitioned || e.resumption != nil || e.views != nil && e.views.Contact() != viewgroup.InTouch {
+// unresponsive returns the replicas to set aside, since their rank waits for them according to its
+// master p, and their peers do not answer. It makes the detector question the other peers of the rank.
+func (g *detectorGroup) unresponsive(p view.Process, v view.View, peers *membership) (out []view.Process) {
+	if !v.IsMaster(p) || g.detector == nil {
 		return nil
 	}
 	for _, q := range v.LiveReplicas(p.Rank) {
-		l := e.runsOn[q]
+		l := peers.runsOn[q]
 		switch {
-		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
+		case q == p || l == nil || l.err != nil || l.peer == g.j.s.cfg.Host.ID():
 		case l.suspicion.duration() == 0:
-			cmp.Or(l.group, e.detector).Silent(l.peer, 1) // its silence may have begun just now
-		case l.suspicion.isLong(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.suspicion.setAside(v.AsideSince(q) != 0, time.Now()):
-			e.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
-			r = cmp.Or(r, e.apply(e.state.SetAside(q)))
+			cmp.Or(l.group, g.detector).Silent(l.peer, 1) // its silence may have begun just now
+		case l.suspicion.isLong(cmp.Or(g.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.suspicion.setAside(v.AsideSince(q) != 0, time.Now()):
+			g.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
+			out = append(out, q)
 		}
 	}
-	return r
+	return out
 }

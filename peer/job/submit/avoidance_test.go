@@ -46,11 +46,11 @@ func TestReasonsForAMissingReplicaAreReportedOnce(t *testing.T) {
 	var texts []string
 	e.j.printer.close()
 	e.j.printer = newPrinter("job", Showing(func(ev Event) error { texts = append(texts, ev.Text); return nil }), func(error) {}, nil, false)
-	e.healing = newHealing(2)
+	e.recruitment.healing = newHealing(2)
 	for _, err := range []error{errNoOther, errNoOther, errSilent, errNoOther} {
-		e.healing.Observe(1, true, 0)
-		e.healing.Serve(1)
-		e.handleFound(finding{rank: 1, err: err})
+		e.recruitment.healing.Observe(1, true, 0)
+		e.recruitment.healing.Serve(1)
+		e.recruitment.handleFound(finding{rank: 1, err: err})
 	}
 	e.j.printer.close()
 	if want := []string{

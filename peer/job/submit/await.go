@@ -4,43 +4,41 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 )
 
 // await passes the peers' messages to take until each peer has answered. When one peer fails, the
 // others get a moment to fail too, so that the next attempt can exclude all of them.
-func (e *execution) await(ctx context.Context, doing string, take func(received) error) error {
+func (u *startup) await(ctx context.Context, doing string, take func(received) error) error {
 	last := make(map[*link]time.Time) // time of each peer's last message
-	for _, l := range e.links {
-		l.answered = false
-		last[l], l.progressed = time.Now(), time.Now()
+	for _, l := range u.peers.links {
+		l.progress.answered = false
+		last[l], l.progress.at = time.Now(), time.Now()
 	}
 	var grace <-chan time.Time
-	interval := min(e.j.s.waits.silence, e.j.s.waits.disconnected, e.replaceAfter()) / 16
-	look := time.NewTicker(interval)
-	defer look.Stop()
-	looked := time.Now()
-	for e.unanswered() > 0 || e.reconnecting() {
+	interval := min(u.j.s.waits.silence, u.j.s.waits.disconnected, u.j.replaceAfter()) / 16
+	look, looked := time.Tick(interval), time.Now()
+	waits := func(l *link) bool { return !l.progress.answered || l.session.disconnected }
+	for u.peers.count(waits) > 0 {
 		select {
-		case h := <-e.inbox:
+		case h := <-u.peers.inbox.messages:
 			if h.late() || !h.back && !h.link.acceptMessage(h) {
 				continue
 			}
 			last[h.link] = time.Now()
 			switch {
 			case h.back:
-				h.err = e.preparedOn(h)
+				h.err = u.preparedOn(h)
 			case h.err == nil:
 				h.err = take(h)
-			case e.mayReconnect(h.link, h.err):
-				e.reconnect(h.link, h.err)
+			case u.peers.mayReconnect(h.link, h.err):
+				u.peers.reconnect(h.link, h.err)
 				continue
 			}
 			if h.err != nil {
 				h.link.lose(h.err)
 			}
-		case <-look.C:
+		case <-look:
 			gap := time.Since(looked)
 			if looked = looked.Add(gap); gap > max(2*interval, reportPeriod) { // this process did not run: messages may lie unread
 				for l := range last {
@@ -48,88 +46,68 @@ func (e *execution) await(ctx context.Context, doing string, take func(received)
 				}
 				continue
 			}
-			for _, note := range e.replaceQuiet(last) {
-				e.j.warn(note)
+			for _, note := range u.replaceQuiet(last) {
+				u.j.warn(note)
 			}
-			e.loseSilent(last)
+			u.loseSilent(last)
 		case <-grace:
-			return e.fault(doing)
+			return u.peers.fault(doing)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if grace == nil && e.fault(doing) != nil {
-			grace = time.After(e.j.s.waits.grace)
+		if grace == nil && u.peers.fault(doing) != nil {
+			grace = time.After(u.j.s.waits.grace)
 		}
 	}
-	return e.fault(doing)
-}
-
-// unanswered counts the peers that may still answer.
-func (e *execution) unanswered() int {
-	n := 0
-	for _, l := range e.links {
-		if l.err == nil && !l.answered {
-			n++
-		}
-	}
-	return n
+	return u.peers.fault(doing)
 }
 
 // loseSilent gives up the peers that owe an answer and have been silent, or made no progress, for
 // too long. It also gives up those that have been disconnected for too long.
-func (e *execution) loseSilent(last map[*link]time.Time) {
-	for _, l := range e.links {
+func (u *startup) loseSilent(last map[*link]time.Time) {
+	for _, l := range u.peers.links {
 		switch {
-		case l.disconnected && time.Since(l.disconnectedAt) > e.j.s.waits.disconnected:
-			l.lose(fmt.Errorf("disconnected for %v", e.j.s.waits.disconnected))
-		case !l.answered && time.Since(last[l]) > e.j.s.waits.silence:
-			l.lose(fmt.Errorf("no message for %v", e.j.s.waits.silence))
-		case !l.answered && time.Since(l.progressed) > e.j.s.waits.progress:
-			l.lose(fmt.Errorf("no progress for %v", e.j.s.waits.progress))
+		case l.session.disconnected && time.Since(l.session.since) > u.j.s.waits.disconnected:
+			l.lose(fmt.Errorf("disconnected for %v", u.j.s.waits.disconnected))
+		case !l.progress.answered && time.Since(last[l]) > u.j.s.waits.silence:
+			l.lose(fmt.Errorf("no message for %v", u.j.s.waits.silence))
+		case !l.progress.answered && time.Since(l.progress.at) > u.j.s.waits.progress:
+			l.lose(fmt.Errorf("no progress for %v", u.j.s.waits.progress))
 		}
 	}
 }
 
 // replaceQuiet gives up the peers that have been silent for as long as the fault detector would
 // wait, if another peer can replace them. If none can, it returns messages to the user.
-func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
-	quiet, spare := e.replaceAfter(), e.hasSparePeer()
-	for _, l := range e.links {
+func (u *startup) replaceQuiet(last map[*link]time.Time) (notes []string) {
+	quiet, spare := u.j.replaceAfter(), u.hasSparePeer()
+	for _, l := range u.peers.links {
 		switch {
-		case l.err != nil || l.peer == e.j.s.cfg.Host.ID() || l.answered && !e.staging || time.Since(last[l]) <= quiet:
+		case l.err != nil || l.peer == u.j.s.cfg.Host.ID() || l.progress.answered && !u.peers.reopens || time.Since(last[l]) <= quiet:
 		case spare:
 			l.lose(fmt.Errorf("no message for %v", quiet))
-		case !l.quiet:
-			l.quiet = true
+		case !l.progress.quiet:
+			l.progress.quiet = true
 			notes = append(notes, fmt.Sprintf("no message from peer %s for %v; waiting for it, since no other peer is known to have free slots", short(l.peer), quiet))
 		}
 	}
 	return notes
 }
 
-// replaceAfter returns how long a peer that stages or starts the job may be silent if another peer
-// can replace it: as long as the fault detector would wait.
-func (e *execution) replaceAfter() time.Duration { return e.j.s.cfg.Hang + e.j.s.waits.replaceAfter }
-
 // hasSparePeer reports whether a known peer could replace one that the job uses.
-func (e *execution) hasSparePeer() bool {
-	for id, c := range e.j.met {
-		if c.Slots > 0 && !e.j.excluded[id] && e.linkTo(id) == nil {
+func (u *startup) hasSparePeer() bool {
+	for id, c := range u.j.known.met {
+		if c.Slots > 0 && !u.j.known.excluded[id] && u.peers.linkTo(id) == nil {
 			return true
 		}
 	}
 	return false
 }
 
-// reconnecting reports whether a stream to a peer is being reopened.
-func (e *execution) reconnecting() bool {
-	return slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil && l.disconnected })
-}
-
 // preparedOn continues with a peer whose stream was reopened while it stages. A peer that knows the
 // job has received everything that the submitter sent; there is nothing to repeat.
-func (e *execution) preparedOn(h received) error {
-	e.switchStream(h)
+func (u *startup) preparedOn(h received) error {
+	u.peers.switchStream(h)
 	answer := h.msg.GetResumed()
 	if answer == nil {
 		return unexpected(h.msg)
@@ -138,23 +116,4 @@ func (e *execution) preparedOn(h received) error {
 		return errors.New(plain(answer.Error))
 	}
 	return nil
-}
-
-// fault returns an error that names the lost peers, or nil if there are none.
-func (e *execution) fault(doing string) error {
-	var first error
-	more := 0
-	for _, l := range e.links {
-		switch {
-		case l.err == nil:
-		case first == nil:
-			first = fmt.Errorf("%s %s: %w", doing, l.peer, l.err)
-		default:
-			more++
-		}
-	}
-	if more > 0 {
-		return fmt.Errorf("%w (and %d other peers failed)", first, more)
-	}
-	return first
 }

@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
@@ -29,12 +30,23 @@ func weight(m *jobpb.FromPeer) int {
 	return messageOverhead + proto.Size(m)
 }
 
-// add returns b with one more message, or an error if b gets too large.
-func (b backlog) add(h received) (backlog, error) {
-	b.size += weight(h.msg)
-	if b.size > maxEarly {
-		return b, fmt.Errorf("%d bytes that cannot be handled yet", b.size)
+// backlogs holds the backlog of each process.
+type backlogs map[view.Process]backlog
+
+// add queues a message about p, or returns an error if the backlog gets too large.
+func (b backlogs) add(p view.Process, h received) error {
+	kept := b[p]
+	if kept.size += weight(h.msg); kept.size > maxEarly {
+		return fmt.Errorf("about %v: %d bytes that cannot be handled yet", p, kept.size)
 	}
-	b.said = append(b.said, h)
-	return b, nil
+	kept.said = append(kept.said, h)
+	b[p] = kept
+	return nil
+}
+
+// take removes and returns the messages about p.
+func (b backlogs) take(p view.Process) []received {
+	said := b[p].said
+	delete(b, p)
+	return said
 }

@@ -22,9 +22,9 @@ func TestBacklogIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)
-			e.resumption, e.toJoin = &resumption{}, make(map[view.Process]backlog)
-			l := e.runsOn[other]
-			e.runsOn[late] = l
+			e.resume()
+			l := e.peers.runsOn[other]
+			e.peers.runsOn[late] = l
 			said := 0
 			for ; l.err == nil && said <= maxEarly/messageOverhead; said++ {
 				if r := e.handle(received{link: l, msg: c.m}); r != nil {
@@ -43,7 +43,7 @@ func TestBacklogIsBounded(t *testing.T) {
 func TestBacklogHoldsAllBufferedOutput(t *testing.T) {
 	const lines, lastRead = (1 << 20) / (1 + outputOverhead), 64 << 10
 	e := newHearing(t)
-	l := e.runsOn[other]
+	l := e.peers.runsOn[other]
 	for _, s := range []job.Stream{job.Stdout, job.Stderr} {
 		for i := range uint64(lines) {
 			e.handle(received{link: l, msg: outputMessage(other, s, i, false, "\n")})
@@ -52,12 +52,12 @@ func TestBacklogHoldsAllBufferedOutput(t *testing.T) {
 			Process: jobpb.FromProcess(other), Stream: uint32(s), First: lines, Data: bytes.Repeat([]byte("\n"), lastRead),
 		}}}})
 	}
-	e.wasOutputLeader[other] = true
-	if r := e.handleEarlyOutput(); r != nil || l.err != nil {
+	e.outputs.leaders[other] = true
+	if r := e.outputEarly(); r != nil || l.err != nil {
 		t.Fatalf("result %v, link %v", r, l.err)
 	}
 	for _, s := range []job.Stream{job.Stdout, job.Stderr} {
-		if got := e.emission.Next(0, s); got != lines+lastRead {
+		if got := e.outputs.emission.Next(0, s); got != lines+lastRead {
 			t.Errorf("the user gets %d lines, want %d", got, lines+lastRead)
 		}
 	}

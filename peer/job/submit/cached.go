@@ -1,9 +1,7 @@
 package submit
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,11 +19,11 @@ const (
 
 // askCached asks the candidates how many bytes of the job's files they have cached. A candidate
 // that does not answer counts as having none, whatever it reported in an earlier search.
-func (j *run) askCached(ctx context.Context, candidates []reservation.Candidate) {
+func (q *slotSearch) askCached(ctx context.Context, candidates []reservation.Candidate) {
 	for i := range candidates {
 		candidates[i].Cached = 0
 	}
-	wants := j.largest()
+	wants := q.j.largest()
 	if len(wants) == 0 {
 		return
 	}
@@ -41,9 +39,9 @@ func (j *run) askCached(ctx context.Context, candidates []reservation.Candidate)
 		asking.Go(func() { // ends with the answer or ctx
 			turn <- struct{}{}
 			defer func() { <-turn }()
-			has, err := j.s.cfg.Files.Cached(ctx, candidates[i].Peer, digests)
+			has, err := q.j.s.cfg.Files.Cached(ctx, candidates[i].Peer, digests)
 			if err != nil {
-				j.log.Debug().Err(err).Msg("cached contents of a peer unknown")
+				q.j.log.Debug().Err(err).Msg("cached contents of a peer unknown")
 				return
 			}
 			for k, w := range wants {
@@ -54,20 +52,4 @@ func (j *run) askCached(ctx context.Context, candidates []reservation.Candidate)
 		})
 	}
 	asking.Wait()
-}
-
-// largest returns the contents that the job needs, the largest first, up to the limit of one
-// request.
-func (j *run) largest() []filetransfer.Want {
-	wants := slices.Clone(j.inputs.Wants())
-	for _, p := range j.spec.Programs {
-		if d, err := filetransfer.ParseDigest(p.Digest); err == nil {
-			wants = append(wants, filetransfer.Want{Digest: d, Size: p.Size})
-		}
-	}
-	slices.SortFunc(wants, func(a, b filetransfer.Want) int {
-		return cmp.Or(cmp.Compare(b.Size, a.Size), slices.Compare(a.Digest[:], b.Digest[:]))
-	})
-	wants = slices.CompactFunc(wants, func(a, b filetransfer.Want) bool { return a.Digest == b.Digest })
-	return wants[:min(len(wants), filetransfer.MaxAsked)]
 }

@@ -22,13 +22,13 @@ func TestCachedContentsCountOncePerCandidate(t *testing.T) {
 	j.inputs = filetransfer.Manifest{{Path: "input", Digest: here, Size: 5}}
 	candidates := []reservation.Candidate{{Peer: peer.ID()}}
 	for search := range 2 {
-		j.askCached(t.Context(), candidates)
+		(&slotSearch{j: j}).askCached(t.Context(), candidates)
 		if got := candidates[0].Cached; got != 5 {
 			t.Errorf("search %d: it has %d bytes of 5", search+1, got)
 		}
 	}
 	stop()
-	j.askCached(t.Context(), candidates)
+	(&slotSearch{j: j}).askCached(t.Context(), candidates)
 	if got := candidates[0].Cached; got != 0 {
 		t.Errorf("who tells no longer has %d bytes", got)
 	}

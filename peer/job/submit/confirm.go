@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"time"
@@ -16,7 +17,7 @@ import (
 // a lying replica that ends long before the others would be the only one. With two replicas both
 // must end.
 //
-// The live replicas here are those that count (see counting), that their owner has not suspended
+// The live replicas here are those that count (see State.Counting), that their owner has not suspended
 // and whose peer has not been given up. With three or more, one that ends long before most proves
 // nothing, so the job continues until half of them have ended. From then on it waits for
 // waits.confirm, or for confirmFactor times as long as it ran if that is longer. A replica that has
@@ -40,134 +41,114 @@ const (
 	confirmQuietly = 2 * time.Second
 )
 
-// newAccounts returns the accounts of a job that starts.
-func (e *execution) newAccounts() *job.Accounts {
-	e.printed = newTranscripts(e.j.req.N)
-	return &job.Accounts{
-		Tolerant: e.j.req.OnDivergence == Warn, Shown: e.printedBy, Counting: e.state.Counting, Speakers: e.speakers,
-		Name: func(p view.Process) string {
-			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, e.peerOf(p))
-		},
-	}
+// A confirmation compares the accounts of a job's replicas.
+type confirmation struct {
+	j        *run
+	state    *job.State
+	peers    *membership
+	accounts *job.Accounts        // of the replicas that have ended; nil: job without replicas
+	ran      func() time.Duration // see execution.ran
+
+	// while is execution.handleWhile.
+	while func(ctx context.Context, most time.Duration, condition func() bool) *job.Result
 }
 
-// printedBy returns the part of a rank's standard output that the user has got, with the unfinished
-// last line that the user would get if the job were over. ok is false if that is unknown.
-func (e *execution) printedBy(rank int) (p job.Printed, ok bool) {
-	return e.printed[rank].with(e.emission.Tail(e.state.View(), rank, job.Stdout))
-}
-
-// speakers returns the processes that are, or have been, the output leader of a rank.
-func (e *execution) speakers(rank int) (ps []view.Process) {
-	for _, p := range e.state.View().Processes() {
-		if p.Rank == rank && e.wasOutputLeader[p] {
-			ps = append(ps, p)
+// newConfirmation returns the confirmation of a job that starts.
+func newConfirmation(j *run, state *job.State, peers *membership, outputs *outputs) *confirmation {
+	c := &confirmation{j: j, state: state, peers: peers}
+	if j.req.R > 1 {
+		c.accounts = &job.Accounts{
+			Tolerant: j.req.OnDivergence == Warn, Counting: state.Counting,
+			Shown:    func(rank int) (job.Printed, bool) { return outputs.printedBy(state.View(), rank) },
+			Speakers: func(rank int) []view.Process { return outputs.speakers(state.View(), rank) },
+			Name: func(p view.Process) string {
+				return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, peers.peerOf(p))
+			},
 		}
 	}
-	return ps
+	return c
 }
 
-// account handles a peer's account of its process p.
-func (e *execution) account(l *link, p view.Process, m *jobpb.Account) *job.Result {
-	a, err := accountOf(m, e.state.View())
-	if err != nil {
-		return e.protocolError(l, err)
+// add handles a peer's account of its process p. The error means that the account is invalid.
+func (c *confirmation) add(p view.Process, m *jobpb.Account) (*job.Result, error) {
+	a, err := accountOf(m, c.state.View())
+	if err != nil || c.accounts == nil || c.state.View().State(p) == view.Failed {
+		return nil, err
 	}
-	if e.accounts == nil || e.state.View().State(p) == view.Failed {
-		return nil
+	if note := c.accounts.Add(p, a); note != "" {
+		c.j.emit(Event{Kind: ViewEvent, Text: note})
 	}
-	if note := e.accounts.Add(p, a); note != "" {
-		e.j.emit(Event{Kind: ViewEvent, Text: note})
-	}
-	return e.judge(false)
+	return c.judge(false), nil
 }
 
 // judge applies the verdict on the accounts: messages to the user, and perhaps a result.
-func (e *execution) judge(final bool) *job.Result {
-	notes, r := e.accounts.Judge(e.j.req.N, final)
+func (c *confirmation) judge(final bool) *job.Result {
+	notes, r := c.accounts.Judge(c.j.req.N, final)
 	for _, note := range notes {
-		e.j.emit(Event{Kind: ViewEvent, Text: note})
+		c.j.emit(Event{Kind: ViewEvent, Text: note})
 	}
 	return r
 }
 
-// awaitConfirmation waits until the answer of the job, which is done, is confirmed, and returns the
+// await waits until the answer of the job, which is done, is confirmed, and returns the
 // result.
-func (e *execution) awaitConfirmation(ctx context.Context) job.Result {
-	if e.accounts == nil {
-		return e.state.Answer()
+func (c *confirmation) await(ctx context.Context) job.Result {
+	if c.accounts == nil {
+		return c.state.Answer()
 	}
-	if r := e.confirm(ctx); r != nil {
+	if r := c.confirm(ctx); r != nil {
 		return *r
 	}
-	owed := func() bool { return len(e.accounts.Owing(e.confirmingReplicas())) > 0 }
-	if r := e.handleWhile(ctx, min(e.ran()/furtherAccountsPart, furtherAccountsMost), owed); r != nil {
+	owed := func() bool { return len(c.accounts.Owing(c.confirmingReplicas())) > 0 }
+	if r := c.while(ctx, min(c.ran()/furtherAccountsPart, furtherAccountsMost), owed); r != nil {
 		return *r
 	}
-	if r := e.judge(true); r != nil {
+	if r := c.judge(true); r != nil {
 		return *r
 	}
-	return e.state.Answer()
-}
-
-// ran returns how long the processes have been running, or, for a resumed job, how long the job has
-// existed.
-func (e *execution) ran() time.Duration {
-	if e.resumption != nil {
-		return e.elapsed()
-	}
-	return time.Since(e.begun)
+	return c.state.Answer()
 }
 
 // confirm waits until the answer is confirmed. It returns nil if it is.
-func (e *execution) confirm(ctx context.Context) *job.Result {
-	if e.accounts.Tolerant {
+func (c *confirmation) confirm(ctx context.Context) *job.Result {
+	if c.accounts.Tolerant {
 		return nil
 	}
-	unconfirmed := func() bool { return len(e.accounts.Unconfirmed(e.confirmingReplicas())) > 0 }
-	if r := e.handleWhile(ctx, confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
+	unconfirmed := func() bool { return len(c.accounts.Unconfirmed(c.confirmingReplicas())) > 0 }
+	if r := c.while(ctx, confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
-	e.j.warn("the job is done; waiting for its answer to be confirmed by " + e.whereAll(e.accounts.Unconfirmed(e.confirmingReplicas())))
-	premature := func() bool { return e.accounts.Premature(e.confirmingReplicas()) }
+	c.j.warn("the job is done; waiting for its answer to be confirmed by " + c.peers.whereAll(c.accounts.Unconfirmed(c.confirmingReplicas())))
+	premature := func() bool { return c.accounts.Premature(c.confirmingReplicas()) }
 	for premature() {
-		if r := e.handleWhile(ctx, pulsePeriod, premature); r != nil {
+		if r := c.while(ctx, pulsePeriod, premature); r != nil {
 			return r
 		}
 	}
-	most := max(e.j.s.waits.confirm, confirmFactor*e.ran())
-	if r := e.handleWhile(ctx, most, unconfirmed); r != nil || !unconfirmed() {
+	most := max(c.j.s.waits.confirm, confirmFactor*c.ran())
+	if r := c.while(ctx, most, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
-	if r := e.judge(true); r != nil {
+	if r := c.judge(true); r != nil {
 		return r
 	}
-	return e.accounts.UnconfirmedAfter(e.confirmingReplicas(), most)
-}
-
-// handleWhile handles events while a condition holds, for at most the given time. Time in which this
-// process did not run, or was cut off, does not count: it could not receive messages.
-func (e *execution) handleWhile(ctx context.Context, most time.Duration, condition func() bool) *job.Result {
-	for condition() && most > 0 {
-		before := time.Now()
-		late, cancel := context.WithTimeout(ctx, most)
-		r := e.handleNext(ctx, late.Done())
-		cancel()
-		switch {
-		case r != nil:
-			return r
-		case ctx.Err() != nil:
-			r := stoppedBy(ctx, e.j.req)
-			return &r
-		case !e.partitioned:
-			most -= min(time.Since(before), 2*pulsePeriod)
-		}
-	}
-	return nil
+	return c.accounts.UnconfirmedAfter(c.confirmingReplicas(), most)
 }
 
 // confirmingReplicas returns the live replicas, whose accounts can confirm the answer: those that
 // count, have not ended unsuccessfully, are not suspended, and whose peer has not been given up.
-func (e *execution) confirmingReplicas() []view.Process {
-	return slices.DeleteFunc(e.state.Working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
+func (c *confirmation) confirmingReplicas() []view.Process {
+	return slices.DeleteFunc(c.state.Working(), func(p view.Process) bool { return !c.peers.reaches(p) || c.peers.suspended(p) })
+}
+
+// accountOf decodes a peer's account of one of its processes in a job with view v.
+func accountOf(m *jobpb.Account, v view.View) (a job.Account, err error) {
+	a = job.Account{Summed: m.Summed, Digested: m.Digested, Printed: job.Printed{Bytes: m.Printed}}
+	if a.Sums, err = m.Sent(v); err != nil {
+		return a, err
+	}
+	if copy(a.Printed.Digest[:], m.Digest) != len(m.Digest) || m.Digested && len(m.Digest) != sha256.Size {
+		return a, fmt.Errorf("digest of %d bytes", len(m.Digest))
+	}
+	return a, nil
 }

@@ -107,18 +107,18 @@ func (c considered) summarize(wanted, available int) *job.Shortage {
 }
 
 // shortage returns the result of a job that did not get enough slots, with a hint.
-func (j *run) shortage(c considered, err error) *job.Result {
+func (c considered) shortage(req Request, err error) *job.Result {
 	short, ok := errors.AsType[*reservation.ShortageError](err)
 	if !ok {
 		return &job.Result{Status: job.StatusShortage, Message: fmt.Sprintf("no slots: %v", err), Hint: hintMorePeers}
 	}
 	text := fmt.Sprintf("found %d of the %d slots needed (-n %d -r %d) within %v",
-		short.FoundSlots, j.req.N*j.req.R, j.req.N, j.req.R, j.req.Wait)
-	if short.FoundPeers > 0 && short.FoundPeers < j.req.R {
+		short.FoundSlots, req.N*req.R, req.N, req.R, req.Wait)
+	if short.FoundPeers > 0 && short.FoundPeers < req.R {
 		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different machines",
-			short.FoundPeers, j.req.Wait, j.req.R)
+			short.FoundPeers, req.Wait, req.R)
 	}
-	told := c.summarize(j.req.N*j.req.R, short.FoundSlots)
+	told := c.summarize(req.N*req.R, short.FoundSlots)
 	if len(told.Tallies) > 0 {
 		text += "; passed over: " + counts(told)
 	}

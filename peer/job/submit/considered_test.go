@@ -82,7 +82,7 @@ func TestShortageSuggestsModulesIfTheyWouldHelp(t *testing.T) {
 			short.FoundSlots += o.Slots
 		}
 		j := &run{req: Request{N: 2, R: 2}}
-		r := j.shortage(c, short)
+		r := c.shortage(j.req, short)
 		if got := strings.Contains(r.Hint, "--as wasm"); got != tt.want || !strings.HasSuffix(r.Hint, hintMorePeers) {
 			t.Errorf("%s: hint %q", tt.name, r.Hint)
 		}

@@ -2,20 +2,14 @@ package submit
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/host"
-	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-msgio/pbio"
-	"github.com/multiformats/go-varint"
-	"google.golang.org/protobuf/proto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/internal/redial"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
@@ -40,26 +34,55 @@ import (
 // MaxAway limits how long a job continues while its peers and the submitter are disconnected.
 const MaxAway = time.Hour
 
-const (
-	// resumeTimeout limits one attempt to reopen a stream, and resumePause is the time between two
-	// attempts.
-	resumeTimeout = 5 * time.Second
-	resumePause   = 500 * time.Millisecond
-)
+// A partition is the state of a submitter that may be cut off from the majority of the view group.
+type partition struct {
+	active  bool                  // the majority may continue without the submitter
+	silent  []*link               // to peers that the detector failed while out of touch
+	changes []viewgroup.Committed // agreed on while partitioned, not applied yet
+}
+
+// deferFailure defers the failure of a peer, since this machine may be the one that is cut off. It
+// reports whether it is the first one.
+func (p *partition) deferFailure(l *link) (first bool) {
+	p.silent = append(p.silent, l)
+	return len(p.silent) == 1
+}
+
+// takeSilent returns the peers whose failure was deferred.
+func (p *partition) takeSilent() []*link {
+	silent := p.silent
+	p.silent = nil
+	return silent
+}
+
+// hold returns the changes to apply now: none while partitioned, since the messages that led to them
+// have not arrived yet.
+func (p *partition) hold(changes []viewgroup.Committed) []viewgroup.Committed {
+	if !p.active {
+		return changes
+	}
+	p.changes = append(p.changes, changes...)
+	return nil
+}
+
+// end ends the partition and returns the changes that were held.
+func (p *partition) end() []viewgroup.Committed {
+	changes := p.changes
+	p.active, p.changes = false, nil
+	return changes
+}
+
+// deadlines are the deadlines of a job. A nil deadline is not set.
+type deadlines struct {
+	reconnect <-chan time.Time // for the submitter to reconnect; also see resumption.limit
+	peers     <-chan time.Time // for the other peers to reconnect
+	exits     <-chan time.Time // for reports on finished processes; see loseUnreported
+}
 
 // leaves reports whether the job's peers may continue without the submitter: the job has begun, and
-// the voters that are not known to be lost are a majority without it.
+// they have a majority.
 func (e *execution) leaves() bool {
-	if e.views == nil || e.begin == nil || e.j.req.Away == 0 {
-		return false
-	}
-	left := 0
-	for _, l := range e.links {
-		if l.err == nil && !l.retired && l.peer != e.j.s.cfg.Host.ID() && e.views.Votes(l.peer) {
-			left++
-		}
-	}
-	return 2*left > e.views.Voters()
+	return e.begin != nil && e.j.req.Away != 0 && e.views.majorityElsewhere()
 }
 
 const (
@@ -81,25 +104,23 @@ func (e *execution) detectSleep() (r *job.Result) {
 	if cfg := e.j.s.cfg; asleep < max(asleepFor, asleepPeriods*cfg.Period)+cfg.Hang || !e.leaves() {
 		return nil
 	}
-	if !e.partitioned {
+	if !e.partition.active {
 		r = e.beginPartition(fmt.Sprintf("this process did not run for %v, and the job's peers may continue without it", asleep.Round(time.Second)))
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		r = cmp.Or(r, e.disconnect(l, nil))
 	}
-	if e.views.Contact() == viewgroup.InTouch { // otherwise takeAgreed sets it later
-		e.peersDeadline = time.After(e.j.s.waits.reconnect)
+	if e.views.inTouch() { // otherwise takeAgreed sets it later
+		e.deadlines.peers = time.After(e.j.s.waits.reconnect)
 	}
 	return r
 }
 
 // beginPartition starts the reconnect deadline and disconnects the silent peers.
 func (e *execution) beginPartition(why string) (r *job.Result) {
-	e.partitioned, e.reconnectDeadline = true, time.After(e.j.req.Away)
+	e.partition.active, e.deadlines.reconnect = true, time.After(e.j.req.Away)
 	e.j.warn(fmt.Sprintf("%s; waiting up to %v to reconnect", why, e.j.req.Away))
-	held := e.deferredFailures
-	e.deferredFailures = nil
-	for _, l := range held {
+	for _, l := range e.partition.takeSilent() {
 		r = cmp.Or(r, e.disconnect(l, nil))
 	}
 	return r
@@ -110,144 +131,14 @@ func (e *execution) beginPartition(why string) (r *job.Result) {
 // begin.
 func (e *execution) disconnect(l *link, err error) *job.Result {
 	switch {
-	case l.err != nil || l.disconnected || l.retired:
+	case l.err != nil || l.session.disconnected || l.retired:
 		return nil
 	case l.recruit != nil:
 		return e.loseSilentPeer(l)
 	}
-	e.abandonAdditions(l)
-	l.end()
-	last := l.stream
-	if endedByPeer(err) {
-		last = nil // its connection works
-	}
-	l.wire, l.disconnected, l.disconnectedAt = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
-	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.resumption != nil}
-	pause := time.Until(l.backAt.Add(resumePause))
-	l.running.Go(func() { // ends with the link
-		if l.sleep(pause) {
-			l.reopen(e.j.s, last, m, e.inbox, e.done)
-		}
-	})
+	e.recruitment.abandonAdditions(l)
+	e.peers.reopen(l, err)
 	return nil
-}
-
-// endedByPeer reports whether err means that the peer itself ended the stream. The end of the
-// connection, which resets all its streams, does not count, nor does a failed write.
-func endedByPeer(err error) bool {
-	reset, ok := errors.AsType[*network.StreamError](err)
-	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote && reset.ErrorCode != jobpb.Unwritten
-}
-
-// garbled reports whether err means that the data received is no message. Its sender does not speak
-// the protocol, and would not on another stream.
-func garbled(err error) bool {
-	return errors.Is(err, proto.Error) || errors.Is(err, io.ErrShortBuffer) || // too long
-		errors.Is(err, varint.ErrOverflow) || errors.Is(err, varint.ErrNotMinimal)
-}
-
-// reopen opens a new stream in place of last, whose connection it closes; last is nil if there is
-// no such connection. The first message on the new stream goes to inbox.
-func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- received, done <-chan struct{}) {
-	h := s.cfg.Host
-	ctx, cancel := context.WithCancel(l.ctx)
-	defer cancel()
-	if resume.Anew { // otherwise the peer's addresses are recent
-		l.running.Go(func() { l.locate(ctx, s) }) // ends with this function
-	}
-	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
-	// On the old connection, new data would wait for a TCP retransmission, for about as long as the
-	// link was cut. Other connections may serve other jobs and work, so they are closed only after
-	// a failed attempt.
-	if last != nil {
-		_ = last.Conn().Close()
-	}
-	for {
-		begun := time.Now()
-		if w, answer, err := l.resume(h, m); err == nil {
-			select {
-			case inbox <- received{link: l, wire: w, back: true, msg: answer}:
-			case <-done:
-				w.end()
-			}
-			return
-		} else if isReplaced(err) {
-			select {
-			case inbox <- received{link: l, wire: l.wire, err: err}:
-			case <-done:
-			}
-			return
-		}
-		if !l.sleep(resumePause) {
-			return
-		}
-		for _, c := range h.Network().ConnsToPeer(l.peer) {
-			if c.Stat().Opened.Before(begun) {
-				_ = c.Close()
-			}
-		}
-	}
-}
-
-// locatePause is the longest pause between two lookups of a peer.
-const locatePause = time.Minute
-
-// locate looks up the peer's addresses, at growing intervals, until ctx ends.
-func (l *link) locate(ctx context.Context, s *Submitter) {
-	for pause := s.waits.locate; ; pause = min(2*pause, locatePause) {
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return
-		}
-		if err := s.cfg.Discovery.Locate(ctx, l.peer); err != nil && ctx.Err() == nil {
-			s.cfg.Log.Debug().Err(err).Msg("not found")
-		}
-	}
-}
-
-// sleep waits for d and reports whether the link is still open.
-func (l *link) sleep(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-	case <-l.ctx.Done():
-	}
-	return l.ctx.Err() == nil
-}
-
-// resume makes one attempt to reopen the stream.
-func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.FromPeer, err error) {
-	redial.Allow(h, l.peer)
-	ctx, cancel := context.WithTimeout(l.ctx, resumeTimeout)
-	defer cancel()
-	stream, err := h.NewStream(ctx, l.peer, Protocol)
-	if err != nil {
-		return nil, nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { stream.Reset() })
-	defer stop()
-	w, answer = newWire(), &jobpb.FromPeer{}
-	w.stream, w.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
-	if err = pbio.NewDelimitedWriter(stream).WriteMsg(m); err == nil {
-		err = w.in.ReadMsg(answer)
-	}
-	if err == nil && !stop() {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		stream.Reset()
-	}
-	return w, answer, err
-}
-
-// switchStream switches the link to a reopened stream.
-func (e *execution) switchStream(h received) {
-	l := h.link
-	l.wire, l.disconnected, l.backAt = h.wire, false, time.Now()
-	l.listen(e.inbox, e.done)
-	if l.stopProbe != nil {
-		l.stopProbe()
-	}
 }
 
 // resumed continues with a peer whose stream was reopened.
@@ -256,7 +147,7 @@ func (e *execution) resumed(h received) *job.Result {
 	if h.late() {
 		return nil
 	}
-	e.switchStream(h)
+	e.peers.switchStream(h)
 	answer := h.msg.GetResumed()
 	if answer == nil {
 		return e.protocolError(l, unexpected(h.msg))
@@ -264,11 +155,11 @@ func (e *execution) resumed(h received) *job.Result {
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
-	l.expectedCount = answer.Said
+	l.session.expected = answer.Said
 	for _, p := range l.processes {
-		delete(e.earlyOutput, p) // the peer repeats it
+		delete(e.outputs.early, p) // the peer repeats it
 	}
-	e.probeAddresses(l)
+	l.probeAddresses(e.j.s.cfg.Host)
 	e.resend(l)
 	return nil
 }
@@ -279,63 +170,68 @@ func (e *execution) resend(l *link) {
 	for p, key := range l.dropped {
 		l.send(dropMessage(p, key))
 	}
-	if e.generation > 0 && slices.Contains(e.group, l.peer) { // not for a peer that joined the job after the group was formed
-		l.send(e.joinMessage(e.group...))
-	}
+	e.detection.repeatJoin(l)
 	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // a process that has yet to join waits for its view
 		l.send(e.begin)
 	}
 	if e.resumption != nil { // the peer knows later views than this process
-		for p := range e.runsOn {
-			if e.entered(p) && e.state.JoinPending(p.Rank) {
-				e.repeatJoin(l, p)
+		for p := range e.peers.runsOn {
+			if e.peers.entered(p, e.state.View()) && e.state.JoinPending(p.Rank) {
+				e.views.repeatJoin(l, p)
 			}
 		}
 		for _, c := range e.state.Asked() {
-			l.send(e.proposeMessage(c))
+			l.send(e.views.proposeMessage(c))
 		}
 	} else {
-		for p, on := range e.runsOn {
-			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
-				l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
+		for p, on := range e.peers.runsOn {
+			if p.Replica >= e.j.req.R && (v.Has(p) || e.peers.entered(p, e.state.View())) {
+				l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.peers.row(on, p)}})
 			}
 		}
 		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 	}
 	for _, p := range l.processes {
-		l.send(e.emitted(p.Rank))
-		if answer, asked := e.answers[p]; asked && answer == nil {
-			e.askFiles(p)
-		}
+		l.send(e.outputs.emitted(p.Rank))
+		e.collector.askAgain(p)
 	}
 }
 
 // isDisconnected reports whether the peer is disconnected, or has yet to repeat the messages that the
 // submitter missed.
 func isDisconnected(l *link) bool {
-	return l.err == nil && (l.disconnected || l.count < l.expectedCount)
+	return l.err == nil && (l.session.disconnected || l.session.received < l.session.expected)
 }
 
 // rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or
 // is lost.
 func (e *execution) rejoin() (r *job.Result) {
-	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isDisconnected) {
+	if !e.views.inTouch() || slices.ContainsFunc(e.peers.links, isDisconnected) {
 		return nil
 	}
-	e.partitioned, e.reconnectDeadline, e.peersDeadline = false, nil, nil
+	e.deadlines.reconnect, e.deadlines.peers = nil, nil
 	e.j.warn("reconnected to the job's peers")
-	changes := e.pendingChanges
-	e.pendingChanges = nil
-	for _, c := range changes {
+	for _, c := range e.partition.end() {
 		r = cmp.Or(r, e.applyAgreed(c))
 	}
 	e.regroup()
 	return r
 }
 
+// dropLatePeers continues without the peers that have not reconnected in time.
+func (e *execution) dropLatePeers() *job.Result {
+	switch {
+	case e.resumption != nil:
+		e.resumption.dropLatePeers()
+	case e.deadlines.peers == nil: // otherwise this process did not run meanwhile: the peers get more time
+		return e.loseDisconnected("it has not come back")
+	}
+	return nil
+}
+
 // loseDisconnected gives up the disconnected peers.
 func (e *execution) loseDisconnected(why string) (r *job.Result) {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if isDisconnected(l) {
 			r = cmp.Or(r, e.lose(l, why, errSilent))
 		}
@@ -345,15 +241,75 @@ func (e *execution) loseDisconnected(why string) (r *job.Result) {
 
 // reconnectTimedOut ends the job after the reconnect deadline.
 func (e *execution) reconnectTimedOut() *job.Result {
-	r := e.loseDisconnected("it has been silent for too long")
-	r = cmp.Or(r, e.apply(e.state.CutOff()))
+	return cmp.Or(e.loseDisconnected("it has been silent for too long"), e.apply(e.state.CutOff()))
+}
+
+// takeAgreed handles the events of the view group.
+func (e *execution) takeAgreed() (r *job.Result) {
+	changes, contact, turned := e.views.events.take()
+	for _, c := range e.partition.hold(changes) {
+		r = cmp.Or(r, e.applyAgreed(c))
+	}
+	switch err := e.views.group.Err(); {
+	case !turned:
+	case err != nil:
+		return &job.Result{
+			Status: job.StatusLost, Message: "the job's peers cannot agree any more: " + err.Error(),
+			Hint: "start it again without that peer (--not-peer)",
+		}
+	case e.partition.active:
+		e.deadlines.peers = nil
+		if contact == viewgroup.InTouch {
+			e.deadlines.peers = time.After(e.j.s.waits.reconnect)
+		}
+	case contact == viewgroup.InTouch:
+		e.regroup()
+	case contact == viewgroup.CutOff && e.leaves():
+		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may continue without this machine"))
+	case contact == viewgroup.CutOff:
+		for _, l := range e.partition.takeSilent() {
+			r = cmp.Or(r, e.loseSilentPeer(l))
+		}
+		r = cmp.Or(r, e.apply(e.state.CutOff()))
+	}
 	return r
 }
 
-// tellStop tells a peer whose stream was reopened that the job is over.
-func (e *execution) tellStop(h received, reason string) {
-	if !h.late() {
-		e.switchStream(h)
-		h.link.send(stopMessage(reason))
+// applyAgreed applies a change that was agreed on. It records which peers requested a failure, for
+// the user, unless a reason is known already.
+func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
+	switch p := c.Change.Process; c.Change.To {
+	case view.Failed:
+		e.state.Attribute(p, e.views.accusation(c))
+	case view.Finished:
+		if e.state.Unexplained(p) && e.deadlines.exits == nil {
+			e.deadlines.exits = time.After(e.j.s.waits.reconnect)
+		}
 	}
+	return e.commit(c.Change, e.views.sources(c))
+}
+
+// commit applies a change of the view that the given peers requested.
+func (e *execution) commit(c view.Change, by []p2ppeer.ID) *job.Result {
+	s := e.state.Committed(c)
+	for _, id := range by {
+		s.By = append(s.By, id.String())
+	}
+	if s.View != nil {
+		e.j.log.Info().Stringer("change", c).Strs("by", s.By).Msg("view changed")
+	}
+	return e.apply(s)
+}
+
+// loseUnreported gives up the peers whose processes have finished in the view but whose end they
+// have not reported within waits.reconnect. No other peer can report it, and the rank would wait
+// for its output forever.
+func (e *execution) loseUnreported() (r *job.Result) {
+	e.deadlines.exits = nil
+	for _, l := range e.peers.links {
+		if l.err == nil && !isDisconnected(l) && slices.ContainsFunc(l.processes, e.state.Silent) {
+			r = cmp.Or(r, e.protocolError(l, errors.New("its process has finished, but it has not reported the exit")))
+		}
+	}
+	return r
 }

@@ -38,14 +38,14 @@ func (b *bed) resuming(m *member, script func(*part)) {
 // disconnected from its peers. The peers of b are the first peers of the job.
 func (b *bed) partedOn() *execution {
 	e := newHearing(b)
-	e.j.s, e.j.req.Away, e.partitioned = b.submitter, time.Hour, true
-	e.agreed, e.inbox, e.done = newAgreed(), make(chan received), make(chan struct{})
+	e.j.s, e.j.req.Away, e.partition.active = b.submitter, time.Hour, true
+	e.views.events, e.peers.inbox = newAgreed(), newInbox()
 	for i, m := range b.peers {
-		e.links[i].peer = m.ID()
+		e.peers.links[i].peer = m.ID()
 	}
 	b.Cleanup(func() {
-		close(e.done)
-		for _, l := range e.links {
+		close(e.peers.inbox.done)
+		for _, l := range e.peers.links {
 			l.close()
 		}
 	})
@@ -63,7 +63,7 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 	}
 	for i, m := range b.peers {
 		c.Peers = append(c.Peers, m.ID())
-		c.RunsOn[e.links[i].processes[0]] = i + 1
+		c.RunsOn[e.peers.links[i].processes[0]] = i + 1
 	}
 	join := func(m *member, c viewgroup.GroupConfig) *viewgroup.Group {
 		c.Self = slices.Index(c.Peers, m.ID())
@@ -77,15 +77,15 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 	for _, m := range with {
 		join(m, c)
 	}
-	c.Committed, c.Contact = e.agreed.committed, e.agreed.contacted
-	e.views, e.begin = join(b.own, c), &jobpb.ToPeer{}
+	c.Committed, c.Contact = e.views.events.committed, e.views.events.contacted
+	e.views.group, e.begin, e.peers.reopens = join(b.own, c), &jobpb.ToPeer{}, true
 }
 
 // nextHeard returns the next event of a link.
 func (e *execution) nextHeard(t *testing.T) received {
 	t.Helper()
 	select {
-	case h := <-e.inbox:
+	case h := <-e.peers.inbox.messages:
 		return h
 	case <-time.After(eventTimeout):
 		t.Fatal("nothing more is heard")
@@ -111,7 +111,7 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 		}
 	})
 	e := b.partedOn()
-	l := e.runsOn[other]
+	l := e.peers.runsOn[other]
 	e.disconnect(l, nil)
 	for range cuts {
 		before := l.wire
@@ -126,7 +126,7 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 			}
 		}
 		heardAll <- struct{}{}
-		if e.handle(e.nextHeard(t)); !l.disconnected {
+		if e.handle(e.nextHeard(t)); !l.session.disconnected {
 			t.Fatal("its stream is not made anew")
 		}
 		if l.acceptMessage(received{link: l, wire: before, msg: exitedMessage(other, wellEnded)}) {
@@ -134,8 +134,8 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 		}
 	}
 	e.apply(e.state.Lost([]view.Process{master}, "is lost"))
-	e.handleEarlyOutput()
-	if got := e.emission.Next(0, job.Stdout); got != lines*records {
+	e.outputEarly()
+	if got := e.outputs.emission.Next(0, job.Stdout); got != lines*records {
 		t.Errorf("the user gets %d records, want %d", got, lines*records)
 	}
 }
@@ -153,7 +153,7 @@ func TestReopeningKeepsConnectionsOfOtherJobs(t *testing.T) {
 		p.in.ReadMsg(&jobpb.ToPeer{}) // until the stream is reopened
 	})
 	e := b.partedOn()
-	l, other := e.links[0], e.links[1]
+	l, other := e.peers.links[0], e.peers.links[1]
 	other.peer = l.peer
 	reopened := func(l *link, ended error) {
 		e.disconnect(l, ended)
@@ -191,14 +191,14 @@ func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 		b.resuming(m, func(p *part) { p.says("no such job here") })
 	}
 	b.agreeing(e)
-	for e.views.Contact() == viewgroup.InTouch {
+	for e.views.inTouch() {
 		select {
-		case <-e.agreed.news:
+		case <-e.views.events.news:
 		case <-time.After(eventTimeout):
 			t.Fatal("it is in touch with nobody, and does not know")
 		}
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		e.disconnect(l, nil)
 	}
 	var r *job.Result
@@ -220,15 +220,15 @@ func (e *execution) asleep() { e.lastUptime = uptime() - 100*e.j.s.cfg.Period }
 func TestSuspendedSubmitterSetsAReconnectDeadline(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
-	e.partitioned = false
+	e.partition.active = false
 	b.agreeing(e, b.peers...)
 	e.asleep()
-	if r := e.detectSleep(); r != nil || !e.partitioned {
-		t.Fatalf("result %v, parted: %v", r, e.partitioned)
+	if r := e.detectSleep(); r != nil || !e.partition.active {
+		t.Fatalf("result %v, parted: %v", r, e.partition.active)
 	}
-	for limit := time.After(eventTimeout); e.peersDeadline == nil; {
+	for limit := time.After(eventTimeout); e.deadlines.peers == nil; {
 		select {
-		case <-e.agreed.news:
+		case <-e.views.events.news:
 			e.takeAgreed()
 		case <-limit:
 			t.Fatal("nobody is given up, late or never")
@@ -244,14 +244,37 @@ func TestSuspendedSubmitterRestartsTheReconnectDeadline(t *testing.T) {
 	b.agreeing(e, b.peers...)
 	over := make(chan time.Time, 1)
 	over <- time.Now()
-	e.peersDeadline = over
+	e.deadlines.peers = over
 	e.asleep()
 	if r := e.handleNext(t.Context(), nil); r != nil {
 		t.Errorf("result %+v", r)
 	}
-	for _, l := range e.links {
-		if l.err != nil || !l.disconnected {
-			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.disconnected)
+	for _, l := range e.peers.links {
+		if l.err != nil || !l.session.disconnected {
+			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.session.disconnected)
 		}
+	}
+}
+
+// TestPartitionHoldsChangesAndFailures: while partitioned, agreed changes wait. Failures that the
+// detector finds out of touch wait in any case, and the user is told once.
+func TestPartitionHoldsChangesAndFailures(t *testing.T) {
+	var p partition
+	changes := []viewgroup.Committed{{Change: view.Change{Process: proc(0, 1), To: view.Failed}}}
+	if got := p.hold(changes); len(got) != 1 {
+		t.Errorf("in touch, %d changes apply, want 1", len(got))
+	}
+	if !p.deferFailure(&link{}) || p.deferFailure(&link{}) {
+		t.Error("not only the first failure is news")
+	}
+	if n := len(p.takeSilent()); n != 2 || p.takeSilent() != nil {
+		t.Errorf("%d failures were deferred, want 2, once", n)
+	}
+	p.active = true
+	if got := p.hold(changes); len(got) > 0 {
+		t.Errorf("partitioned, %d changes apply", len(got))
+	}
+	if got := p.end(); len(got) != 1 || p.active || len(p.end()) > 0 {
+		t.Errorf("afterwards %d changes apply, want 1, once", len(got))
 	}
 }

@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
@@ -19,38 +18,39 @@ const (
 // earlyReports holds reports about receivers that have yet to join, by the reporting process.
 type earlyReports map[view.Process][]protection.Divergence
 
-// diverged handles a divergence report of process p.
-func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *job.Result {
-	v := e.state.View()
-	d, err := m.Divergence(v)
-	switch {
-	case v.State(d.Receiver) == view.Vacant: // the receiver joins in a later view
-		if len(e.earlyReports[p]) < job.MaxReports {
-			e.earlyReports[p] = append(e.earlyReports[p], d)
-		}
-		return nil
-	case err != nil:
-		return e.protocolError(l, err)
+// take decodes a divergence report of process p. It keeps an early one, whose receiver joins in a
+// view after v.
+func (r earlyReports) take(p view.Process, m *jobpb.Diverged, v view.View) (d protection.Divergence, early bool, err error) {
+	d, err = m.Divergence(v)
+	if early = v.State(d.Receiver) == view.Vacant; !early {
+		return d, false, err
 	}
-	return e.apply(e.state.Diverged(p, d, e.evidence(p, d)))
+	if len(r[p]) < job.MaxReports {
+		r[p] = append(r[p], d)
+	}
+	return d, true, nil
 }
 
-// handleEarlyReports handles the reports that arrived before their receiver joined.
-func (e *execution) handleEarlyReports(receiver view.Process) (r *job.Result) {
-	v := e.state.View()
+// A divergenceReport is a report with the process that made it.
+type divergenceReport struct {
+	by view.Process
+	protection.Divergence
+}
+
+// about returns the valid early reports about a receiver, which has joined with view v.
+func (r earlyReports) about(receiver view.Process, v view.View) (out []divergenceReport) {
 	for _, p := range v.Processes() {
-		for _, d := range e.earlyReports[p] {
-			if d.Receiver != receiver || d.Valid(p, v) != nil {
-				continue
+		for _, d := range r[p] {
+			if d.Receiver == receiver && d.Valid(p, v) == nil {
+				out = append(out, divergenceReport{p, d})
 			}
-			r = cmp.Or(r, e.apply(e.state.Diverged(p, d, e.evidence(p, d))))
 		}
 	}
-	return r
+	return out
 }
 
 // evidence describes a report of process p as a sentence, with the peers concerned.
-func (e *execution) evidence(p view.Process, d protection.Divergence) string {
+func evidence(m *membership, p view.Process, d protection.Divergence) string {
 	return fmt.Sprintf("rank %d replica %d on peer %s has produced another message than rank %d replica %d on peer %s has got: %v",
-		p.Rank, p.Replica, e.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, e.peerOf(d.Receiver), d)
+		p.Rank, p.Replica, m.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, m.peerOf(d.Receiver), d)
 }

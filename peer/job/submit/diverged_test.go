@@ -15,7 +15,7 @@ func TestDivergenceReportBeforeTheReceiverJoinsIsKept(t *testing.T) {
 	e := newHearing(t)
 	late := view.Change{Process: proc(1, 2), To: view.Live}
 	foretell := func(said view.Process, d protection.Divergence) *job.Result {
-		return e.handle(received{link: e.runsOn[said], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(said, d)}}})
+		return e.handle(received{link: e.peers.runsOn[said], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(said, d)}}})
 	}
 	if r := foretell(proc(0, 1), protection.Divergence{Receiver: late.Process, Context: 256, Seq: 1, Produced: 7, Received: 5}); r != nil {
 		t.Fatal(r)
@@ -28,7 +28,7 @@ func TestDivergenceReportBeforeTheReceiverJoinsIsKept(t *testing.T) {
 	if kept := len(e.earlyReports[proc(0, 0)]); kept != job.MaxReports {
 		t.Errorf("%d words are kept of one, want %d", kept, job.MaxReports)
 	}
-	e.addPlaceholder(late)
+	e.peers.addPlaceholder(late)
 	if r := e.apply(e.state.Committed(late)); r == nil || r.Status != job.StatusDiverged {
 		t.Errorf("once it has joined: %+v", r)
 	}

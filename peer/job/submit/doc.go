@@ -31,6 +31,18 @@
 // the job. A peer that does not read, a user who does not read, or a slow file transfer therefore
 // delays nothing else.
 //
+// # Parts
+//
+// An execution handles the events of one job. It applies what its parts decide:
+//
+//	startup                     opened streams, staged files and started processes
+//	membership, link            peers, their control streams, and which peer runs each process
+//	outputs                     the output that the user gets; pure
+//	detectorGroup, viewGroup    this side of the two groups
+//	partition, resumption       changes of the view, while out of touch and after another process
+//	recruitment                 new replicas for lost ones
+//	confirmation, collector     the answer of a job that is done, and its files
+//
 // # When a peer is lost
 //
 //	while staging or starting   the attempt ends at all peers; another one starts without the lost peer

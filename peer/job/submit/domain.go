@@ -3,69 +3,60 @@ package submit
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
+// knownPeers holds what a job knows of peers that could run its processes.
+type knownPeers struct {
+	s        *Submitter
+	spec     *jobspec.Spec
+	excluded map[p2ppeer.ID]bool                  // peers that failed to stage or start the job
+	met      map[p2ppeer.ID]reservation.Candidate // candidates found so far
+}
+
 // domain returns the failure domain of a candidate. Peers with the same public address are behind
 // one router. Peers with the same other address are on one machine.
-func (j *run) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.Domain {
+func (k *knownPeers) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.Domain {
 	d := reservation.Domain{Owner: o.Owner, Site: o.Site}
-	d.Addresses, d.Said = j.addresses(c)
-	if owner := j.s.cfg.Owner; owner != nil {
+	d.Addresses, d.Said = k.addresses(c)
+	if owner := k.s.cfg.Owner; owner != nil {
 		d.Owner, d.Verified = owner(c.ID), true
 	}
 	return d
 }
 
-// domains returns the failure domains of the peers that run a rank now.
-func (e *execution) domains(rank int) (out []reservation.Domain) {
-	for _, p := range e.state.View().LiveReplicas(rank) {
-		if l := e.runsOn[p]; l != nil {
-			out = append(out, e.j.domainOf(l.peer))
-		}
-	}
-	return out
-}
-
-// slotMachines returns the machines that the peers that run a rank now have named in their grants.
-func (e *execution) slotMachines(rank int) (out []string) {
-	for _, p := range e.state.View().LiveReplicas(rank) {
-		if l := e.runsOn[p]; l != nil && l.slots.Machine != "" {
-			out = append(out, l.slots.Machine)
-		}
-	}
-	return out
-}
-
 // domainOf returns the failure domain of a peer that this job, or this machine's peer, has met
 // before.
-func (j *run) domainOf(id p2ppeer.ID) reservation.Domain {
-	if c, ok := j.met[id]; ok {
+func (k *knownPeers) domainOf(id p2ppeer.ID) reservation.Domain {
+	if c, ok := k.met[id]; ok {
 		return c.Domain
 	}
-	known := j.s.cfg.Discovery.Peers()
-	i := slices.IndexFunc(known, func(k discovery.Known) bool { return k.AddrInfo.ID == id })
+	known := k.s.cfg.Discovery.Peers()
+	i := slices.IndexFunc(known, func(p discovery.Known) bool { return p.AddrInfo.ID == id })
 	if i < 0 {
-		return j.domain(p2ppeer.AddrInfo{ID: id}, discovery.Offer{})
+		return k.domain(p2ppeer.AddrInfo{ID: id}, discovery.Offer{})
 	}
-	return j.domain(known[i].AddrInfo, known[i].Offer)
+	return k.domain(known[i].AddrInfo, known[i].Offer)
 }
 
 // addresses names a candidate's machine or router, as seen from here and as claimed by the
 // candidate.
-func (j *run) addresses(c p2ppeer.AddrInfo) (seen []string, said string) {
-	if c.ID == j.s.cfg.Host.ID() {
-		return homes(j.s.cfg.Host.Addrs(), nil)
+func (k *knownPeers) addresses(c p2ppeer.AddrInfo) (seen []string, said string) {
+	if c.ID == k.s.cfg.Host.ID() {
+		return homes(k.s.cfg.Host.Addrs(), nil)
 	}
 	var from []ma.Multiaddr
-	for _, conn := range j.s.cfg.Host.Network().ConnsToPeer(c.ID) {
+	for _, conn := range k.s.cfg.Host.Network().ConnsToPeer(c.ID) {
 		from = append(from, conn.RemoteMultiaddr())
 	}
 	return homes(from, c.Addrs)
@@ -125,3 +116,28 @@ func home(ip netip.Addr) string {
 	}
 	return network.String()
 }
+
+// eligible returns the candidates that can run the program, and records why the others cannot.
+func (k *knownPeers) eligible(found []discovery.Candidate, why considered) []reservation.Candidate {
+	var out []reservation.Candidate
+	for _, c := range found {
+		id := c.AddrInfo.ID
+		if !k.spec.RunsOn(c.Offer.OS, c.Offer.Arch) {
+			why[id] = verdict{job.Platforms, c.Offer.OS + "/" + c.Offer.Arch}
+			continue
+		}
+		if k.excluded[id] {
+			why[id] = verdict{job.Unfit, ""}
+			continue
+		}
+		k.s.cfg.Host.Peerstore().AddAddrs(id, c.AddrInfo.Addrs, time.Hour)
+		out = append(out, reservation.Candidate{
+			Peer: id, Slots: c.Offer.Free(), Total: c.Offer.SlotsTotal,
+			Speed: effectiveSpeed(c.Offer), RTT: c.RTT, Domain: k.domain(c.AddrInfo, c.Offer),
+		})
+	}
+	return out
+}
+
+// effectiveSpeed returns the part of a peer's speed that the load of its machine leaves.
+func effectiveSpeed(o discovery.Offer) int { return int(float64(o.Speed) / (1 + o.Load)) }

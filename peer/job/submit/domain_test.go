@@ -71,8 +71,9 @@ func TestLostReplicaIsReplacedAtAnotherOwner(t *testing.T) {
 		Placements: []reservation.Placement{{Peer: runs, Processes: []view.Process{proc(0, 0)}}},
 	})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
+	alices, _ := e.recruitment.rest(0)
 	for range 3 {
-		f := e.recruit(t.Context(), vacancy{process: proc(0, 2), others: e.domains(0), without: map[p2ppeer.ID]bool{runs: true}, wide: eventTimeout})
+		f := e.j.recruit(t.Context(), vacancy{process: proc(0, 2), others: alices, without: map[p2ppeer.ID]bool{runs: true}, wide: eventTimeout}, e.peers.inbox)
 		if f.err != nil {
 			t.Fatal(f.err)
 		}
@@ -93,17 +94,17 @@ func TestLostReplicaIsReplacedOnAnotherMachine(t *testing.T) {
 	}
 	e := newExecution(newRun(b.submitter, b.healing()), &reservation.Reservation{})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
-	own := e.recruit(t.Context(), vacancy{process: proc(0, 0), without: idsOf(b.peers[1], b.peers[2])})
+	own := e.j.recruit(t.Context(), vacancy{process: proc(0, 0), without: idsOf(b.peers[1], b.peers[2])}, e.peers.inbox)
 	if own.err != nil {
 		t.Fatal(own.err)
 	}
 	machines := []string{own.link.slots.Machine}
-	f := e.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0]), wide: eventTimeout})
+	f := e.j.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0]), wide: eventTimeout}, e.peers.inbox)
 	if f.err != nil || f.link.peer != b.peers[2].ID() {
 		t.Errorf("it went to %v: %v", f.link, f.err)
 	}
 	reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{b.peers[2].ID()})
-	f = e.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0], b.peers[2]), wide: eventTimeout})
+	f = e.j.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0], b.peers[2]), wide: eventTimeout}, e.peers.inbox)
 	if short, ok := errors.AsType[*reservation.ShortageError](f.err); !ok || short.Reasons[reservation.SameMachine] != 1 {
 		t.Errorf("without another machine: %v", f.err)
 	}

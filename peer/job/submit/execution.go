@@ -6,192 +6,122 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
+	"slices"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // execution is a job on its peers: the control streams, and the pure cores that decide how to react
 // to the peers' messages. The goroutine of Submitter.Run owns it.
 type execution struct {
-	j                 *run
-	reserved          *reservation.Reservation
-	state             *job.State
-	emission          *job.Emission
-	links             []*link // in the order of the placements; recruits follow
-	runsOn            map[view.Process]*link
-	flows             [][2]flow                // stdout and stderr of each rank
-	unacknowledged    map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
-	explained         bool                     // the user knows the routes
-	keys              []byte                   // public key of each process, rank by rank; zeros if it has none
-	wasOutputLeader   map[view.Process]bool    // processes that have been their rank's output leader (view.OutputLeader)
-	earlyOutput       map[view.Process]backlog // output of processes that are not output leaders yet
-	earlyReports      earlyReports             // divergence reports about receivers that have yet to join
-	toJoin            map[view.Process]backlog // messages about processes that have yet to join
-	ended             map[view.Process][2]bool // streams that the process has closed
-	withheld          withheld
-	answers           map[view.Process]*jobpb.Collected // file lists by process; nil until the answer arrives
-	unwritten         bool                              // the files could not be written to the user's folder
-	early             []received                        // messages that arrived before the last peer had started
-	group             []p2ppeer.ID                      // members of the detector group
-	detector          *faultdetect.Group                // nil until all peers have started
-	quiet             chan struct{}                     // holds a token when the detector may have failed a peer
-	deferredFailures  []*link                           // to peers that the detector failed while out of touch
-	partitioned       bool                              // out of touch with the majority, which may continue; see disconnected.go
-	reconnectDeadline <-chan time.Time                  // reconnect deadline of the job; also see limit (resume.go)
-	peersDeadline     <-chan time.Time                  // deadline for the other peers to reconnect
-	exitDeadline      <-chan time.Time                  // deadline for reports on finished processes; see loseUnreported
-	pendingChanges    []viewgroup.Committed             // changes agreed on while disconnected, not applied yet
-	generation        uint32                            // number of the current detector group
-	grouped           time.Time                         // when the current detector group was formed
-	accounts          *job.Accounts                     // of the replicas that have ended; nil: job without replicas
-	printed           []transcript                      // by rank: standard output that the user has got
-	views             *viewgroup.Group                  // the view group; nil: the submitter alone makes the views
-	agreed            *agreed                           // events of the view group that are not handled yet
-	resumption        *resumption                       // state of a resumed job; nil: this process started the job
-	replaced          bool                              // another process has resumed the job
-	until             time.Time                         // end of the job's time limit; zero: none
-	keptAliveAt       time.Time                         // time of the last message to peers that wait for the start
-	staging           bool                              // the peers fetch files; a disconnected peer may reconnect
-	begin             *jobpb.ToPeer                     // lets processes leave mpj.Init; nil until all have called it
+	j            *run
+	reserved     *reservation.Reservation
+	state        *job.State
+	outputs      *outputs
+	peers        *membership
+	routing      routing
+	earlyReports earlyReports // divergence reports about receivers that have yet to join
+	toJoin       backlogs     // messages about processes that have yet to join
+	confirmation *confirmation
+	collector    *collector
+	recruitment  *recruitment
+	detection    *detectorGroup
+	partition    partition
+	deadlines    deadlines
+	views        *viewGroup
+	resumption   *resumption   // state of a resumed job; nil: this process started the job
+	replaced     bool          // another process has resumed the job
+	begin        *jobpb.ToPeer // lets processes leave mpj.Init; nil until all have called it
 
-	entry         *job.Entry         // nil: a resumed job
-	entryTicks    <-chan time.Time   // ticks until the job has begun
-	healing       *job.Healing       // nil: lost replicas are not replaced
-	healTicks     <-chan time.Time   // ticks every healPeriod
-	touchTicks    <-chan time.Time   // ticks every touchPeriod; nil: the job is not kept
-	pulseTicks    <-chan time.Time   // ticks every pulsePeriod
-	presenceTicks <-chan time.Time   // ticks every presencePeriod during startWindow
-	presenceAt    time.Time          // time of its last tick
-	begun         time.Time          // when all peers had started the job
-	warned        bool               // the user knows which peers are out of reach, see outage.go
-	lastUptime    time.Duration      // uptime at the last check that this process runs
-	search        context.CancelFunc // cancels the running search for a peer; nil: none runs
-	searched      int                // rank that the search is for
-	found         chan finding       // result of the search
-	avoided       avoidance
-	unused        map[p2ppeer.ID]reservation.Placement // slots of processes not added; perhaps not redeemed by their peers
-	lacking       map[int][]string                     // by rank: reasons for a missing replica that the user knows
-	recoveries    []time.Duration                      // durations for which ranks lacked a replica
-
-	inbox       chan received
-	done        chan struct{} // closed when inbox has no reader any more
-	stopServing []func()
+	entry         *job.Entry       // nil: a resumed job
+	entryTicks    <-chan time.Time // ticks until the job has begun
+	healTicks     <-chan time.Time // ticks every healPeriod
+	touchTicks    <-chan time.Time // ticks every touchPeriod; nil: the job is not kept
+	pulseTicks    <-chan time.Time // ticks every pulsePeriod
+	presenceTicks <-chan time.Time // ticks every presencePeriod during startWindow
+	presence      presence
+	begun         time.Time     // when all peers had started the job
+	warned        bool          // the user knows which peers are out of reach, see outage.go
+	lastUptime    time.Duration // uptime at the last check that this process runs
 }
 
-// newExecution offers the job's contents to the peers of a reservation. The caller must call close.
+// newExecution returns the execution of a job on the peers of a reservation. The caller must call close.
 func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e := &execution{
 		j: j, reserved: reserved,
-		state:           job.NewState(j.req.N, j.req.R),
-		emission:        job.NewEmission(j.req.N),
-		runsOn:          make(map[view.Process]*link),
-		flows:           make([][2]flow, j.req.N),
-		unacknowledged:  make(map[int]bool),
-		keys:            make([]byte, j.req.N*j.req.R*proclink.KeySize),
-		wasOutputLeader: make(map[view.Process]bool),
-		earlyOutput:     make(map[view.Process]backlog),
-		earlyReports:    make(earlyReports),
-		toJoin:          make(map[view.Process]backlog),
-		unused:          make(map[p2ppeer.ID]reservation.Placement),
-		ended:           make(map[view.Process][2]bool),
-		withheld:        make(withheld),
-		answers:         make(map[view.Process]*jobpb.Collected),
-		agreed:          newAgreed(),
-		quiet:           make(chan struct{}, 1),
-		found:           make(chan finding, 1),
-		avoided:         make(avoidance),
-		lacking:         make(map[int][]string),
-		inbox:           make(chan received),
-		done:            make(chan struct{}),
-	}
-	if j.req.Heal && j.req.R > 1 {
-		random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-		e.healing = job.NewHealing(j.req.N, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
+		state:        job.NewState(j.req.N, j.req.R),
+		peers:        newMembership(j),
+		earlyReports: make(earlyReports),
+		toJoin:       make(backlogs),
+		detection:    &detectorGroup{j: j, failed: make(chan struct{}, 1)},
 	}
 	for _, p := range reserved.Placements {
-		l := newLink(p, p.Processes...)
-		e.links = append(e.links, l)
-		for _, q := range p.Processes {
-			e.runsOn[q] = l
-		}
+		e.peers.add(newLink(p, p.Processes...))
 	}
-	e.recordOutputLeaders(e.state.View())
-	e.state.PeerOf = e.peerOf
+	e.views = &viewGroup{j: j, peers: e.peers, events: newAgreed()}
+	e.routing = routing{j: j, peers: e.peers}
+	e.outputs = newOutputs(e.state.View())
+	e.state.PeerOf = e.peers.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
-	if j.req.R > 1 {
-		e.accounts = e.newAccounts()
+	e.confirmation = newConfirmation(j, e.state, e.peers, e.outputs)
+	e.confirmation.ran, e.confirmation.while = e.ran, e.handleWhile
+	e.recruitment = &recruitment{
+		j: j, state: e.state, peers: e.peers, outputs: e.outputs, detection: e.detection, views: e.views, apply: e.apply,
+		healing: healingOf(j.req), found: make(chan finding, 1), avoided: make(avoidance),
+		unused: make(map[p2ppeer.ID]reservation.Placement), lacking: make(map[int][]string),
 	}
-	e.serveSites()
+	e.collector = &collector{
+		j: j, state: e.state, peers: e.peers, accounts: e.confirmation.accounts, next: e.handleNext,
+		answers: make(map[view.Process]*jobpb.Collected),
+	}
 	return e
 }
 
-// serve offers the job's contents to peers, which share the fetched contents with each other. It
-// protects the connections to them from being trimmed.
-func (e *execution) serve(peers ...p2ppeer.ID) {
-	for _, p := range peers {
-		e.j.s.cfg.Host.ConnManager().Protect(p, e.tag())
-	}
-	e.stopServing = append(e.stopServing, e.j.s.cfg.Files.Serve(e.j.spec.ID, peers, maps.Clone(e.j.local)))
-}
-
-// tag returns the job's tag for the connection manager.
-func (e *execution) tag() string { return "job " + e.j.spec.ID }
-
-// finish runs the job to its end on peers that have all started it.
-func (e *execution) finish(ctx context.Context) job.Result {
+// finish runs the job to its end on peers that have all started it. early are the messages that they
+// have sent before that.
+func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	e.announce()
 	e.begun = time.Now()
 	if e.resumption == nil {
-		entering := time.NewTicker(job.EntryPeriod)
-		defer entering.Stop()
-		e.entry, e.entryTicks = job.NewEntry(e.begun), entering.C
+		e.entry, e.entryTicks = job.NewEntry(e.begun), time.Tick(job.EntryPeriod)
 	}
-	if e.healing != nil {
-		look := time.NewTicker(healPeriod)
-		defer look.Stop()
-		e.healTicks = look.C
+	if e.recruitment.healing != nil {
+		e.healTicks = time.Tick(healPeriod)
 	}
 	if e.j.keeper != nil {
-		touch := time.NewTicker(touchPeriod)
-		defer touch.Stop()
-		e.touchTicks = touch.C
+		e.touchTicks = time.Tick(touchPeriod)
 	}
-	presence := time.NewTicker(presencePeriod)
-	defer presence.Stop()
-	e.presenceTicks, e.presenceAt = presence.C, e.begun
-	pulse := time.NewTicker(pulsePeriod)
-	defer pulse.Stop()
-	e.pulseTicks = pulse.C
+	e.presenceTicks, e.presence = time.Tick(presencePeriod), presence{e.begun, e.begun}
+	e.pulseTicks = time.Tick(pulsePeriod)
 	e.lastUptime = uptime()
-	result := e.follow(ctx)
+	result := e.follow(ctx, early)
 	if e.replaced {
-		return e.yield(e.takenOver())
+		return e.yield(*e.j.takenOver())
 	}
-	e.reportRecoveries()
+	e.recruitment.reportRecoveries()
 	if result.Status == job.StatusOK {
-		result = e.awaitConfirmation(ctx)
+		result = e.confirmation.await(ctx)
 	}
 	if result.Status == job.StatusOK && len(e.j.req.Outputs) > 0 {
-		result = e.collect(ctx)
+		result = e.collector.collect(ctx)
 	}
 	switch {
 	case e.replaced:
-		return e.yield(e.takenOver())
-	case e.unwritten && e.j.keeper != nil && (e.views != nil || e.resumption != nil):
+		return e.yield(*e.j.takenOver())
+	case e.collector.unwritten && e.j.keeper != nil && (e.views.group != nil || e.resumption != nil):
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
 	}
-	e.printTails()
+	for _, t := range e.outputs.tails(e.state.View()) {
+		e.j.emit(t)
+	}
 	if err := e.j.keeper.writeResult(result, e.j.printer.unseenOutput()); err != nil {
 		e.j.warn(err.Error())
 	}
@@ -207,7 +137,7 @@ func (e *execution) finish(ctx context.Context) job.Result {
 // announce tells the user which peer runs each process.
 func (e *execution) announce() {
 	var placed []Placed
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		for _, p := range l.processes {
 			placed = append(placed, Placed{Process: p, Peer: l.peer.String()})
 		}
@@ -216,10 +146,8 @@ func (e *execution) announce() {
 	e.j.phase(Running, 0, 0)
 }
 
-// follow handles events until the job has a result.
-func (e *execution) follow(ctx context.Context) job.Result {
-	early := e.early
-	e.early = nil
+// follow handles the early messages, and then events until the job has a result.
+func (e *execution) follow(ctx context.Context, early []received) job.Result {
 	for _, h := range early {
 		if r := e.handle(h); r != nil {
 			return *r
@@ -234,52 +162,88 @@ func (e *execution) follow(ctx context.Context) job.Result {
 
 // handleNext handles the next event. It returns the job's result as soon as there is one. While
 // files are collected after that, it returns a result if ctx ends or if replicas report a
-// divergence late. turn stops waiting when also is closed.
+// divergence late. handleNext stops waiting when also is closed.
 func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.Result {
 	handle := e.next(ctx, also)
 	r := e.detectSleep()
 	if r == nil {
 		r = handle()
 	}
-	if e.partitioned && r == nil {
+	if e.partition.active && r == nil {
 		r = e.rejoin()
 	}
-	if e.partitioned && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
+	if e.partition.active && r == nil && !e.views.inTouch() && !e.leaves() {
 		r = e.reconnectTimedOut() // no peer is left to reconnect to
 	}
 	if e.resumption != nil && r == nil {
-		r = e.catchUp()
+		r = e.resumption.catchUp()
 	}
 	if r == nil {
-		r = e.handleEarlyOutput()
+		r = e.outputEarly()
 	}
 	e.acknowledge()
 	return r
+}
+
+// handleWhile handles events while a condition holds, for at most the given time. Time in which this
+// process did not run, or was cut off, does not count: it could not receive messages.
+func (e *execution) handleWhile(ctx context.Context, most time.Duration, condition func() bool) *job.Result {
+	for condition() && most > 0 {
+		before := time.Now()
+		late, cancel := context.WithTimeout(ctx, most)
+		r := e.handleNext(ctx, late.Done())
+		cancel()
+		switch {
+		case r != nil:
+			return r
+		case ctx.Err() != nil:
+			return stoppedBy(ctx, e.j.req)
+		case !e.partition.active:
+			most -= min(time.Since(before), 2*pulsePeriod)
+		}
+	}
+	return nil
+}
+
+// ran returns how long the processes have been running, or, for a resumed job, how long the job has
+// existed.
+func (e *execution) ran() time.Duration {
+	if e.resumption != nil {
+		return e.j.elapsed()
+	}
+	return time.Since(e.begun)
 }
 
 // next waits for the next event and returns the function that handles it.
 func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.Result {
 	quietly := func(do func()) func() *job.Result { return func() *job.Result { do(); return nil } }
 	select {
-	case h := <-e.inbox:
+	case h := <-e.peers.inbox.messages:
 		return func() *job.Result { return e.receive(h) }
-	case <-e.reconnectDeadline:
+	case <-e.deadlines.reconnect:
 		return e.reconnectTimedOut
-	case <-e.peersDeadline:
-		e.peersDeadline = nil
+	case <-e.deadlines.peers:
+		e.deadlines.peers = nil
 		return e.dropLatePeers
-	case <-e.exitDeadline:
+	case <-e.deadlines.exits:
 		return e.loseUnreported
-	case <-e.quiet:
+	case <-e.detection.failed:
 		return e.handleVerdicts
 	case <-e.presenceTicks:
-		return quietly(e.reviewPresence)
+		return quietly(func() {
+			if e.partition.active || e.resumption != nil || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.j.replaceAfter()) {
+				e.presenceTicks = nil
+			}
+		})
 	case <-e.entryTicks:
 		return e.awaitEntry
-	case <-e.agreed.news:
+	case <-e.views.events.news:
 		return e.takeAgreed
-	case f := <-e.found:
-		return quietly(func() { e.handleFound(f) })
+	case f := <-e.recruitment.found:
+		return quietly(func() {
+			e.recruitment.handleFound(f)
+			e.heal() // another waiting rank may be next
+		})
 	case <-e.healTicks:
 		return quietly(e.heal)
 	case <-e.touchTicks:
@@ -287,7 +251,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	case <-e.j.printer.news:
 		return e.shown
 	case <-ctx.Done():
-		return func() *job.Result { r := stoppedBy(ctx, e.j.req); return &r }
+		return func() *job.Result { return stoppedBy(ctx, e.j.req) }
 	case <-e.pulseTicks:
 		return func() *job.Result { return cmp.Or(e.reviewSilence(), e.loseWithholding()) }
 	case <-also:
@@ -295,263 +259,144 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	return quietly(func() {})
 }
 
-// receive handles a message, or an error, from a control stream.
-func (e *execution) receive(h received) *job.Result {
-	h.link.heardAt = time.Now()
+// startup returns the start of the job.
+func (e *execution) startup() *startup {
+	return &startup{j: e.j, peers: e.peers, detection: e.detection, views: e.views, view: e.state.View()}
+}
+
+// resume makes e the execution of a resumed job.
+func (e *execution) resume() {
+	e.j.resumed = true
+	e.resumption = &resumption{
+		j: e.j, state: e.state, peers: e.peers, deadlines: &e.deadlines,
+		commit: e.commit, lose: e.lose, protocolError: e.protocolError,
+	}
+	e.collector.early = make(map[view.Process]*jobpb.Collected)
+}
+
+// stop ends the job on every peer and waits until each peer has confirmed that nothing of it is
+// left.
+func (e *execution) stop(reason string) {
+	e.j.phase(Releasing, 0, 0)
+	e.recruitment.endSearch()
+	for _, l := range e.peers.links {
+		if !l.retired {
+			l.send(stopMessage(reason))
+		}
+	}
+	var tried <-chan time.Time
+	if away := e.peers.count(func(l *link) bool { return l.session.disconnected }); away > 0 {
+		e.j.warn(fmt.Sprintf("%s disconnected; trying for %v to report that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
+		tried = time.After(e.j.s.waits.notify)
+	}
+	timeout := time.After(e.j.s.waits.stop)
+	for e.peers.unstopped() > 0 {
+		select {
+		case h := <-e.peers.inbox.messages:
+			if h.back && h.late() {
+				continue
+			} else if h.back {
+				e.peers.switchStream(h)
+				h.link.send(stopMessage(reason))
+			} else if h.wire != h.link.wire {
+				continue // from a stream that has been replaced
+			} else if h.err != nil {
+				h.link.lose(h.err)
+			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {
+				h.link.stopped = true
+			}
+		case <-e.detection.failed:
+			for _, l := range e.peers.links {
+				if l.suspicion.failed.Load() {
+					l.lose(errSilent)
+				}
+			}
+		case <-e.pulseTicks:
+			giveUpSilent(e.peers)
+		case <-tried:
+			e.loseUntold()
+		case <-timeout:
+			e.j.log.Warn().Int("peers", e.peers.unstopped()).Msg("no confirmation from peers that were told to stop; they end the job when they notice that its stream has ended")
+			return
+		}
+	}
+}
+
+// loseUntold gives up the peers that could not be told that the job is over.
+func (e *execution) loseUntold() {
+	left := 0
+	for _, l := range e.peers.links {
+		if l.err == nil && l.session.disconnected {
+			l.lose(errSilent)
+			left++
+		}
+	}
+	var when string
 	switch {
-	case h.back:
-		return e.resumed(h)
-	case h.link.acceptMessage(h):
-		return e.handle(h)
+	case e.begin == nil: // they wait at most missFor (package launch)
+		when = "by themselves within half a minute"
+	case e.views.group == nil: // their fault detectors notice the end
+		when = fmt.Sprintf("within %v", e.j.hang())
+	default:
+		e.j.keeper.leave(left)
+		when = fmt.Sprintf("by themselves within %v of their disconnection (--away)", e.j.req.Away)
 	}
-	return nil
+	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end %s", plural(uint64(left), "peer"), when))
 }
 
-// handle handles one message of a peer, or the end of its control stream. A peer that ended the
-// stream itself is lost to the job, since it ends its part of the job too. After other errors the
-// submitter reconnects where it can (disconnected.go, reconnect.go).
-func (e *execution) handle(h received) *job.Result {
-	switch {
-	case h.link.err != nil:
-		return nil // a late message of a peer that was given up
-	case isReplaced(h.err):
-		e.replaced = true
-		r := e.takenOver()
-		return &r
-	case h.link.retired:
-		e.handleRetired(h)
-		return nil
-	case h.link.recruit != nil:
-		return e.handleRecruit(h)
-	case errors.Is(h.err, errRefused):
-		return e.lose(h.link, "the connection to it broke", h.err)
-	case garbled(h.err):
-		return e.protocolError(h.link, h.err)
-	case h.err != nil && (e.partitioned || e.resumption != nil):
-		return e.disconnect(h.link, h.err)
-	case h.err != nil && e.mayReconnect(h.link, h.err):
-		return e.reconnect(h.link, h.err)
-	case h.err != nil:
-		return e.lose(h.link, "the connection to it broke", h.err)
-	}
-	if h.msg.GetStaging() != nil { // it only shows that the peer is connected, as receive has noted
-		h.link.handleStaging()
-		return nil
-	}
-	if reason := h.msg.GetOutside().GetReason(); reason != "" {
-		return e.lose(h.link, plain(reason), errOutside)
-	}
-	if e.resumption != nil {
-		if meant, err := e.resumption.handle(h.link, h.msg); err != nil {
-			return e.protocolError(h.link, err)
-		} else if meant {
-			return nil
+// yield ends this side of a job that another process has resumed or can resume. It tells no peer to
+// stop or to give up waiting, and fails none. A recruit, which has no part in the job yet, is
+// released.
+func (e *execution) yield(r job.Result) job.Result {
+	e.recruitment.endSearch()
+	for _, l := range e.peers.links {
+		if l.err == nil && !l.session.disconnected && l.recruit == nil {
+			l.end()
+			l.session.disconnected = true
 		}
 	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
-		e.suspect(b.Suspect)
-		return nil
-	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
-		return e.handlePaths(h.link, b.Paths)
-	}
-	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
-		e.paused(h.link, b.Paused)
-		return nil
-	}
-	p, ok := processOf(h.msg)
-	if meant, r := e.handleAddition(h, p); meant {
-		return r
-	}
-	if !ok || e.runsOn[p] != h.link {
-		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
-	}
-	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
-		return e.queueUntilJoined(h, p)
-	}
-	return e.handleReport(p, h)
-}
-
-// handleReport handles a peer's message about its process p.
-func (e *execution) handleReport(p view.Process, h received) *job.Result {
-	switch b := h.msg.Body.(type) {
-	case *jobpb.FromPeer_Initialized:
-		e.keep(p, b.Initialized.Key)
-		if e.entry != nil {
-			e.entry.Initialized(p, time.Now())
-		}
-		return e.apply(e.state.Initialized(p))
-	case *jobpb.FromPeer_Output:
-		return e.output(h, p)
-	case *jobpb.FromPeer_Exited:
-		return e.exited(h.link, p, exitOf(b.Exited, h.link.peer))
-	case *jobpb.FromPeer_Aborted:
-		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peerOf(p)))
-	case *jobpb.FromPeer_Collected:
-		return e.collected(h.link, p, b.Collected)
-	case *jobpb.FromPeer_Ahead:
-		return e.apply(e.state.Ahead(p))
-	case *jobpb.FromPeer_Stalled:
-		return e.stalled(p)
-	case *jobpb.FromPeer_UpToDate:
-		return e.apply(e.state.UpToDate(p, b.UpToDate.GetSince(), b.UpToDate.GetTerm()))
-	case *jobpb.FromPeer_Leaving:
-		return e.apply(e.state.Leaves(p))
-	case *jobpb.FromPeer_Diverged:
-		return e.diverged(h.link, p, b.Diverged)
-	case *jobpb.FromPeer_Account:
-		return e.account(h.link, p, b.Account)
-	case *jobpb.FromPeer_Healed:
-		return e.healed(p, b.Healed)
-	case *jobpb.FromPeer_Unkept:
-		if b.Unkept.Lapsed {
-			return e.apply(e.state.Lapsed(p, plain(b.Unkept.Reason)))
-		}
-		return e.apply(e.state.Unkept(p, plain(b.Unkept.Reason)))
-	}
-	return nil
-}
-
-// exited handles the end of a process. The report must not contradict earlier messages: the peer
-// reports a call of mpj.Init before the exit, and mpj.Init returns only once the job has begun. The
-// submitter of a resumed job does not know all earlier messages, so it does not check this.
-func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
-	if e.resumption == nil && e.state.View().Live(p) && (x.Initialized && !e.state.Called(p) || x.Finalized && !e.state.Begun()) {
-		return e.protocolError(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
-	}
-	if e.entry != nil && x.Good() {
-		e.entry.Arrived(p, time.Now())
-	}
-	return e.apply(e.state.Exited(p, x))
-}
-
-// keep records the public key of a process, which authenticates it to other processes.
-func (e *execution) keep(p view.Process, key []byte) {
-	if len(key) == proclink.KeySize && p.Replica < e.j.req.R {
-		copy(e.keys[(p.Rank*e.j.req.R+p.Replica)*proclink.KeySize:], key)
-	}
-}
-
-// processOf returns the process that a message is about.
-func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
-	switch b := m.Body.(type) {
-	case *jobpb.FromPeer_Initialized:
-		return b.Initialized.GetProcess().View(), true
-	case *jobpb.FromPeer_Added:
-		return b.Added.GetProcess().View(), true
-	case *jobpb.FromPeer_Finalized:
-		return b.Finalized.GetProcess().View(), true
-	case *jobpb.FromPeer_Output:
-		return b.Output.GetProcess().View(), true
-	case *jobpb.FromPeer_Exited:
-		return b.Exited.GetProcess().View(), true
-	case *jobpb.FromPeer_Aborted:
-		return b.Aborted.GetProcess().View(), true
-	case *jobpb.FromPeer_Collected:
-		return b.Collected.GetProcess().View(), true
-	case *jobpb.FromPeer_Ahead:
-		return b.Ahead.GetProcess().View(), true
-	case *jobpb.FromPeer_Stalled:
-		return b.Stalled.GetProcess().View(), true
-	case *jobpb.FromPeer_UpToDate:
-		return b.UpToDate.GetProcess().View(), true
-	case *jobpb.FromPeer_Leaving:
-		return b.Leaving.GetProcess().View(), true
-	case *jobpb.FromPeer_Diverged:
-		return b.Diverged.GetProcess().View(), true
-	case *jobpb.FromPeer_Account:
-		return b.Account.GetProcess().View(), true
-	case *jobpb.FromPeer_Healed:
-		return b.Healed.GetProcess().View(), true
-	case *jobpb.FromPeer_Unkept:
-		return b.Unkept.GetProcess().View(), true
-	}
-	return p, false
-}
-
-// apply carries out the effects of an event. Without a view group, proposed changes take effect at
-// once, because the submitter is the only voter.
-func (e *execution) apply(s job.Effects) *job.Result {
-	r := e.carryOut(s)
-	if s.Joined != nil {
-		r = cmp.Or(r, e.joined(*s.Joined))
-		r = cmp.Or(r, e.handleEarlyReports(*s.Joined))
-	}
-	for _, p := range s.Outvoted {
-		if l := e.runsOn[p]; l != nil {
-			e.avoided.Distrust(l.peer)
-		}
-	}
-	for _, c := range s.Propose {
-		switch {
-		case e.resumption != nil:
-			e.ask(e.proposeMessage(c))
-		case e.views != nil:
-			e.views.Propose(c)
-		default:
-			r = cmp.Or(r, e.commit(c, []p2ppeer.ID{e.j.s.cfg.Host.ID()}))
-		}
-	}
+	e.j.keeper.leave(len(e.peers.links))
+	e.close()
 	return r
 }
 
-// carryOut carries out the effects, except Joined, Outvoted and the proposals, which apply handles.
-// It returns the result, if there is one.
-func (e *execution) carryOut(s job.Effects) *job.Result {
-	if s.View != nil {
-		e.recordOutputLeaders(*s.View)
+// close releases everything of the execution on this side, and returns the slots that no peer has
+// redeemed.
+func (e *execution) close() {
+	close(e.peers.inbox.done)
+	e.detection.close()
+	e.views.close()
+	for _, stop := range e.peers.stopServing {
+		stop()
 	}
-	if s.View != nil && e.resumption == nil {
-		e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
+	for _, l := range e.peers.links {
+		e.recruitment.abandonAdditions(l)
 	}
-	if s.Begin {
-		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
-		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
-			e.j.warn(err.Error())
-		}
-		e.broadcast(e.begin)
-		for _, l := range e.links {
-			if !l.endpoints.Known(e.j.s.cfg.Host, l.peer) { // not known since staging
-				e.probeAddresses(l)
-			}
-		}
-		if e.j.keeper != nil && e.views != nil {
-			e.j.keeper.told = true
-			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("if this p2prun is killed, p2prun --attach %.8s resumes the job", e.j.spec.ID)})
+	unused := slices.Collect(maps.Values(e.recruitment.unused))
+	for _, l := range e.peers.links {
+		l.close()
+		l.leaveGroup()
+		e.j.s.cfg.Host.ConnManager().Unprotect(l.peer, e.peers.tag())
+		if !l.redeemed {
+			unused = append(unused, l.slots)
 		}
 	}
-	for _, note := range s.Notes {
-		e.j.emit(Event{Kind: ViewEvent, Text: note})
-	}
-	if e.begin != nil && (s.Begin || s.View != nil) {
-		e.j.s.setPartners(e.j.spec.ID, e.partners())
-	}
-	if s.View != nil {
-		e.j.emit(Event{Kind: ViewEvent, View: s.View, By: s.By})
-		e.heal()
-	}
-	return s.Result
+	// The job's own context may have ended. Slots of unreachable peers expire.
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	e.reserved.Placements = unused
+	e.reserved.Release(ctx, e.j.s.holder)
 }
 
-// peerOf returns the short name of the peer that runs p, for the user.
-func (e *execution) peerOf(p view.Process) string {
-	if l := e.runsOn[p]; l != nil {
-		return short(l.peer)
-	}
-	return "that is not known here"
+// isReplaced reports whether a stream has ended because another process has resumed the job, from a
+// copy of its directory, while this process was cut off or frozen.
+func isReplaced(err error) bool {
+	reset, ok := errors.AsType[*network.StreamError](err)
+	return ok && reset.Remote && reset.ErrorCode == jobpb.Replaced
 }
 
-// reaches reports whether the peer that runs p is known here and has not been given up.
-func (e *execution) reaches(p view.Process) bool {
-	l := e.runsOn[p]
-	return l != nil && l.err == nil
+func stopMessage(reason string) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}}
 }
 
-// broadcast sends m to every peer that has been told to start.
-func (e *execution) broadcast(m *jobpb.ToPeer) {
-	for _, l := range e.links {
-		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {
-			l.send(m)
-		}
-	}
-}
+const releaseTimeout = 5 * time.Second

@@ -24,19 +24,19 @@ type fileList struct {
 // written other files than those collected, it collects theirs instead. The result is nil unless no
 // majority decides which files are right. The user gets the files in that case too, since they may
 // differ only in a time that the program has written. The error is an ended.
-func (e *execution) compareFiles(ctx context.Context, begun time.Time, collected []fileList) (*job.Result, error) {
-	if e.accounts == nil {
+func (c *collector) compareFiles(ctx context.Context, begun time.Time, collected []fileList) (*job.Result, error) {
+	if c.accounts == nil {
 		return nil, nil
 	}
-	lists, err := e.otherLists(ctx, begun, collected)
+	lists, err := c.otherLists(ctx, begun, collected)
 	if err != nil {
 		return nil, err
 	}
 	var unlike *job.Result
 	for rank, all := range lists {
 		most, ok := mostFiles(all)
-		if ok && !e.accounts.Tolerant && unlikeFiles(all[0].files, all[most].files) != "" {
-			collected[rank], ok, err = e.collectInstead(ctx, all, most)
+		if ok && !c.accounts.Tolerant && unlikeFiles(all[0].files, all[most].files) != "" {
+			collected[rank], ok, err = c.collectInstead(ctx, all, most)
 			if err != nil {
 				return nil, err
 			}
@@ -45,10 +45,10 @@ func (e *execution) compareFiles(ctx context.Context, begun time.Time, collected
 			file := unlikeFiles(collected[rank].files, l.files)
 			switch {
 			case file == "":
-			case ok || e.accounts.Tolerant:
-				e.j.warn(fmt.Sprintf("%s has written other files than the replica whose files were collected: %q differs", e.accounts.Name(l.process), plain(file)))
+			case ok || c.accounts.Tolerant:
+				c.j.warn(fmt.Sprintf("%s has written other files than the replica whose files were collected: %q differs", c.accounts.Name(l.process), plain(file)))
 			case unlike == nil:
-				unlike = e.unreconciled(collected[rank].process, l.process, file)
+				unlike = c.unreconciled(collected[rank].process, l.process, file)
 			}
 		}
 	}
@@ -56,27 +56,27 @@ func (e *execution) compareFiles(ctx context.Context, begun time.Time, collected
 }
 
 // otherLists returns, for each rank, the collected files and the lists of the other replicas.
-func (e *execution) otherLists(ctx context.Context, begun time.Time, collected []fileList) ([][]fileList, error) {
+func (c *collector) otherLists(ctx context.Context, begun time.Time, collected []fileList) ([][]fileList, error) {
 	var asked []view.Process
 	lists := make([][]fileList, len(collected))
 	for rank, l := range collected {
 		lists[rank] = []fileList{l}
-		for _, p := range e.state.Counting(rank) {
-			if _, before := e.answers[p]; !before && e.state.View().State(p) == view.Finished && e.accounts.Summed(p) && e.reaches(p) {
-				e.askFiles(p)
+		for _, p := range c.state.Counting(rank) {
+			if _, before := c.answers[p]; !before && c.state.View().State(p) == view.Finished && c.accounts.Summed(p) && c.peers.reaches(p) {
+				c.askFiles(p)
 				asked = append(asked, p)
 			}
 		}
 	}
-	late, cancel := context.WithTimeout(ctx, max(time.Since(begun), e.j.s.waits.files))
+	late, cancel := context.WithTimeout(ctx, max(time.Since(begun), c.j.s.waits.files))
 	defer cancel()
 	for _, p := range asked {
-		for e.answers[p] == nil && e.reaches(p) && late.Err() == nil {
-			if err := e.handleNextCollecting(ctx, late.Done()); err != nil {
+		for c.answers[p] == nil && c.peers.reaches(p) && late.Err() == nil {
+			if err := c.handleNextCollecting(ctx, late.Done()); err != nil {
 				return nil, err
 			}
 		}
-		if answer := e.answers[p]; answer != nil && answer.Error == "" {
+		if answer := c.answers[p]; answer != nil && answer.Error == "" {
 			if m, err := filetransfer.UnmarshalManifest(answer.Manifest); err == nil {
 				lists[p.Rank] = append(lists[p.Rank], fileList{p, m})
 			}
@@ -104,12 +104,12 @@ func mostFiles(lists []fileList) (most int, ok bool) {
 
 // collectInstead collects from a replica whose files equal those of the majority. ok is false if
 // none of them can provide the files any more; the first list then stays.
-func (e *execution) collectInstead(ctx context.Context, all []fileList, most int) (from fileList, ok bool, err error) {
+func (c *collector) collectInstead(ctx context.Context, all []fileList, most int) (from fileList, ok bool, err error) {
 	for _, l := range all {
 		if unlikeFiles(l.files, all[most].files) != "" {
 			continue
 		}
-		m, err := e.collectFrom(ctx, l.process)
+		m, err := c.collectFrom(ctx, l.process)
 		if err == nil {
 			return fileList{l.process, m}, true, nil
 		}
@@ -121,11 +121,11 @@ func (e *execution) collectInstead(ctx context.Context, all []fileList, most int
 }
 
 // unreconciled returns the result of a job in which no majority decides which files are right.
-func (e *execution) unreconciled(collected, other view.Process, file string) *job.Result {
+func (c *collector) unreconciled(collected, other view.Process, file string) *job.Result {
 	return &job.Result{
 		Status: job.StatusDiverged,
 		Message: fmt.Sprintf("the replicas of rank %d have written different files: %s has another %q than %s, whose were collected",
-			other.Rank, e.accounts.Name(other), plain(file), e.accounts.Name(collected)),
+			other.Rank, c.accounts.Name(other), plain(file), c.accounts.Name(collected)),
 		Hint: "a program must not write times, random numbers or host names (docs/mpj.md); if that is intended, use --on-divergence warn",
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -23,24 +22,14 @@ func newHearing(t testing.TB) *execution {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.Close() })
-	j := &run{s: &Submitter{cfg: Config{Host: h}}, req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
+	j := &run{s: &Submitter{cfg: Config{Host: h, Key: h.Peerstore().PrivKey(h.ID())}}, req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
 	j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
 	t.Cleanup(j.printer.close)
-	e := &execution{
-		j: j, state: job.NewState(2, 2), emission: job.NewEmission(2),
-		wasOutputLeader: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unacknowledged: make(map[int]bool),
-		avoided:     make(avoidance),
-		lacking:     make(map[int][]string),
-		earlyOutput: make(map[view.Process]backlog), earlyReports: make(earlyReports),
-		ended: make(map[view.Process][2]bool), withheld: make(withheld), answers: make(map[view.Process]*jobpb.Collected),
+	reserved := &reservation.Reservation{}
+	for _, p := range view.New(2, 2).Processes() {
+		reserved.Placements = append(reserved.Placements, reservation.Placement{Peer: p2ppeer.ID("peer " + p.String()), Processes: []view.Process{p}})
 	}
-	e.accounts = e.newAccounts()
-	for _, p := range e.state.View().Processes() {
-		l := newLink(reservation.Placement{Peer: p2ppeer.ID("peer " + p.String())}, p)
-		e.links = append(e.links, l)
-		e.runsOn[p] = l
-	}
-	return e
+	return newExecution(j, reserved)
 }
 
 func TestReportsAboutOtherPeersProcessesAreRejected(t *testing.T) {
@@ -60,7 +49,7 @@ func TestReportsAboutOtherPeersProcessesAreRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)
-			liar := e.links[0]
+			liar := e.peers.links[0]
 			if r := e.handle(received{link: liar, msg: m}); r != nil || liar.err == nil {
 				t.Errorf("result %v, link %v; want the liar lost", r, liar.err)
 			}
@@ -102,9 +91,9 @@ func FuzzHear(f *testing.F) {
 		}
 		e := newHearing(t)
 		for range 2 {
-			e.handle(received{link: e.links[0], msg: m})
+			e.handle(received{link: e.peers.links[0], msg: m})
 		}
-		e.printTails()
+		e.outputs.tails(e.state.View())
 		for _, p := range e.state.View().Processes()[1:] {
 			if !e.state.View().Live(p) {
 				t.Errorf("%v makes process %v %v", m, p, e.state.View().State(p))
@@ -117,13 +106,14 @@ func FuzzHear(f *testing.F) {
 // intervals, as long as other peers report that they stage.
 func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 	e := newHearing(t)
-	heard := received{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}
+	start := e.startup()
+	heard := received{link: e.peers.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}
 	said := func() (n int) {
 		for range 3 {
-			if err := e.handleStaging(heard, &transfer{run: e.j, phase: Staging}); err != nil {
+			if err := start.handleStaging(heard, &transfer{run: e.j, phase: Staging}); err != nil {
 				t.Fatal(err)
 			}
-			for _, m := range e.links[0].out.take() {
+			for _, m := range e.peers.links[0].out.take() {
 				if m.GetEmitted() == nil {
 					t.Errorf("says %v", m)
 				}
@@ -135,7 +125,7 @@ func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 	if n := said(); n != 1 {
 		t.Errorf("says so %d times at once, want once", n)
 	}
-	e.keptAliveAt = time.Now().Add(-keepAlivePeriod)
+	start.keptAliveAt = time.Now().Add(-keepAlivePeriod)
 	if n := said(); n != 1 {
 		t.Errorf("says so %d times after %v, want once", n, keepAlivePeriod)
 	}

@@ -285,17 +285,17 @@ func (k *keeper) write() error {
 
 // writePeers records where the job runs and has run. It records a process before any peer learns
 // that the process is to join, so every process in a view is recorded.
-func (k *keeper) writePeers(e *execution) error {
+func (k *keeper) writePeers(m *membership) error {
 	if k == nil {
 		return nil
 	}
 	k.kept.Peers = nil
-	for _, l := range e.links {
+	for _, l := range m.links {
 		if l.recruit != nil && l.recruit.phase != recruitJoining {
 			continue
 		}
-		p := KeptPeer{Peer: l.peer, Machine: l.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Keys: keptKeys(l)}
-		for _, b := range e.addrs(l.peer) {
+		p := KeptPeer{Peer: l.peer, Machine: l.reported.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Keys: keptKeys(l)}
+		for _, b := range m.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {
 				p.Addrs = append(p.Addrs, a.String())
 			}
@@ -375,6 +375,18 @@ func (k *keeper) positions() (counts [][2]uint64, out []transcript, err error) {
 		out = append(out, t)
 	}
 	return counts, out, nil
+}
+
+// rest returns the output that was kept with the result, except the records that were shown later.
+func (k *keeper) rest(shown [][2]uint64) (out []Event) {
+	for _, o := range k.kept.Rest {
+		event := outputEvent(o.Rank, o.Stream, o.Data)
+		event.Record, event.Records = o.Record, o.Records
+		if event, ok := event.After(shown[o.Rank][o.Stream-1]); ok {
+			out = append(out, event)
+		}
+	}
+	return out
 }
 
 // delivered records that the user has the result.

@@ -17,13 +17,13 @@ func TestV4UninvitedProcessIsTolerated(t *testing.T) {
 	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: uninvited, To: view.Live}, Epoch: 2}); r != nil {
 		t.Fatal(r)
 	}
-	if e.reaches(uninvited) || e.peerOf(uninvited) == "" {
+	if e.peers.reaches(uninvited) || e.peers.peerOf(uninvited) == "" {
 		t.Error("its peer is known")
 	}
-	if _, ok, _ := e.fileSource(0); ok {
+	if _, ok, _ := e.collector.fileSource(0); ok {
 		t.Error("it is asked for its files")
 	}
-	if slices.Contains(e.confirmingReplicas(), uninvited) {
+	if slices.Contains(e.confirmation.confirmingReplicas(), uninvited) {
 		t.Error("it owes an account")
 	}
 }
@@ -37,14 +37,14 @@ func TestV4PeerThatHidesAnExitIsFailed(t *testing.T) {
 	if r := e.applyAgreed(viewgroup.Committed{Change: view.Change{Process: p, To: view.Finished}, Epoch: 2}); r != nil {
 		t.Fatal(r)
 	}
-	if e.exitDeadline == nil {
+	if e.deadlines.exits == nil {
 		t.Fatal("nobody waits for its peer to say so")
 	}
 	if r := e.loseUnreported(); r != nil {
 		t.Fatal(r)
 	}
-	if e.reaches(p) || !e.reaches(proc(1, 0)) {
-		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(proc(1, 0)))
+	if e.peers.reaches(p) || !e.peers.reaches(proc(1, 0)) {
+		t.Errorf("reached are the peer %v and the other's %v", e.peers.reaches(p), e.peers.reaches(proc(1, 0)))
 	}
 }
 
@@ -59,25 +59,25 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 	e.apply(e.state.Exited(p, wellEnded))
 	waited := func(d time.Duration) {
 		t.Helper()
-		e.withheld[p] = e.withheld[p].Add(-d)
+		e.outputs.withheld[p] = e.outputs.withheld[p].Add(-d)
 		if r := e.loseWithholding(); r != nil {
 			t.Fatal(r)
 		}
 	}
-	if e.loseWithholding(); len(e.withheld) != 1 {
-		t.Fatalf("output is expected of %v, want %v", e.withheld, p)
+	if e.loseWithholding(); len(e.outputs.withheld) != 1 {
+		t.Fatalf("output is expected of %v, want %v", e.outputs.withheld, p)
 	}
-	if waited(59 * time.Second); !e.reaches(p) {
+	if waited(59 * time.Second); !e.peers.reaches(p) {
 		t.Fatal("its peer is given up early")
 	}
-	e.flows[1][0].unread = 100
-	if waited(2 * time.Second); !e.reaches(p) {
+	e.outputs.flows[1][0].unread = 100
+	if waited(2 * time.Second); !e.peers.reaches(p) {
 		t.Fatal("its peer is given up although the user has yet to read what came")
 	}
-	e.flows[1][0].unread = 0
+	e.outputs.flows[1][0].unread = 0
 	e.loseWithholding()
-	if waited(time.Minute); e.reaches(p) || !e.reaches(other) {
-		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(other))
+	if waited(time.Minute); e.peers.reaches(p) || !e.peers.reaches(other) {
+		t.Errorf("reached are the peer %v and the other's %v", e.peers.reaches(p), e.peers.reaches(other))
 	}
 	if s, _ := e.state.View().OutputLeader(1); s != other {
 		t.Errorf("%v speaks, want %v", s, other)

@@ -2,8 +2,8 @@ package submit
 
 import (
 	"context"
+	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
@@ -34,8 +34,6 @@ type link struct {
 	peer      p2ppeer.ID
 	processes []view.Process
 	slots     reservation.Placement
-	site      int  // number of the peer's site
-	local     bool // at the submitter's site
 
 	*wire
 	ctx     context.Context // ends when the peer is lost, and with close
@@ -43,39 +41,19 @@ type link struct {
 	running sync.WaitGroup
 
 	// Owned by the goroutine that runs the job:
-	answered       bool                         // it has answered the last request: to stage, or to start
-	quiet          bool                         // the user knows that it is silent while it stages or starts
-	redeemed       bool                         // it has redeemed its reservation key, and releases its slots itself
-	stopped        bool                         // nothing of the job is left there
-	staged, total  int64                        // in bytes
-	counted        int64                        // value of staged when progressed was set
-	progressed     time.Time                    // time of the last progress in staging, or of the start
-	pace           pace                         // rate of staging
-	routes         []Route                      // routes of its processes; nil until reported
-	machine        string                       // name of its machine; empty: unknown
-	distances      map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
-	early          int                          // bytes received before the job was running
-	err            error                        // why the peer is lost to the job; nil: it is not
-	retired        bool                         // told to stop while the job continues
-	retiredAt      time.Time                    // time of that
-	suspended      bool                         // suspended by its owner, as the peer reports
-	pauses         int                          // number of its suspend and resume reports
-	count          uint64                       // messages received, except output
-	backAt         time.Time                    // when its stream was last reopened
-	expectedCount  uint64                       // value of count that the peer reported when its stream was last reopened
-	disconnected   bool                         // disconnected: its stream is being reopened, see disconnected.go
-	disconnectedAt time.Time                    // when it was disconnected
-	stopProbe      context.CancelFunc           // ends the check that the peer still runs, or nil
+	progress  progress // of its stage or start
+	session   session
+	reported  reported
+	redeemed  bool      // it has redeemed its reservation key, and releases its slots itself
+	stopped   bool      // nothing of the job is left there
+	err       error     // why the peer is lost to the job; nil: it is not
+	retired   bool      // told to stop while the job continues
+	retiredAt time.Time // time of that
+	heardAt   time.Time // time of the last message since it was asked to join the detector group
+	number    int       // number in the view group; 0: the submitter's peer, or not a member
 
-	heardAt time.Time // time of the last message since it was asked to join the detector group
-
-	silent    atomic.Bool // the fault detector has failed it, which is not handled yet
-	suspicion suspicion   // suspicion of the fault detector
+	suspicion suspicion // suspicion of the fault detector
 	endpoints connection.Endpoints
-
-	reports peerReports // its reports of the agreed changes, in a resumed job
-
-	number int // number in the view group; 0: the submitter's peer, or not a member
 
 	// For a peer that was recruited while the job ran:
 	recruit *recruit           // nil once its process is in the view
@@ -85,6 +63,27 @@ type link struct {
 	keys    map[view.Process][]byte          // public keys
 	added   map[view.Process]*recruit        // processes being added beside others, until they are in the view
 	dropped map[view.Process]reservation.Key // processes being dropped, until the peer confirms it
+}
+
+// A session is the exchange of messages with a peer over all its streams. A peer that reopens a
+// stream repeats the messages that the submitter has not received.
+type session struct {
+	received     uint64             // number of messages received, except output
+	expected     uint64             // value of received that the peer reported when its stream was last reopened
+	disconnected bool               // its stream is being reopened, see reconnect.go
+	since        time.Time          // when it was disconnected
+	reopened     time.Time          // when its stream was last reopened
+	stopProbe    context.CancelFunc // ends the check that the peer still runs, or nil
+}
+
+// reported is what a peer has reported of itself and its owner.
+type reported struct {
+	machine   string                       // name of its machine; empty: unknown
+	distances map[p2ppeer.ID]time.Duration // round-trip times to other peers of the job
+	routes    []Route                      // routes of its processes; nil until reported
+	suspended bool                         // suspended by its owner
+	pauses    int                          // number of its suspend and resume reports
+	changes   peerReports                  // agreed changes, in a resumed job
 }
 
 // A wire is one stream of a link, with its outgoing messages.
@@ -140,8 +139,8 @@ func newLink(slots reservation.Placement, processes ...view.Process) *link {
 	return l
 }
 
-// open opens the stream. Messages received on it go to inbox until done is closed.
-func (l *link) open(ctx context.Context, h host.Host, inbox chan<- received, done <-chan struct{}) error {
+// open opens the stream. Messages received on it go to inbox.
+func (l *link) open(ctx context.Context, h host.Host, inbox inbox) error {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, l.peer, Protocol)
@@ -149,29 +148,24 @@ func (l *link) open(ctx context.Context, h host.Host, inbox chan<- received, don
 		return err
 	}
 	l.stream, l.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
-	l.listen(inbox, done)
+	l.listen(inbox)
 	return nil
 }
 
 // listen starts to read from and write to the link's current stream.
-func (l *link) listen(inbox chan<- received, done <-chan struct{}) {
+func (l *link) listen(inbox inbox) {
 	w := l.wire
-	l.running.Go(func() { l.read(w, inbox, done) }) // ends with the stream
-	l.running.Go(w.write)                           // ends with the stream or end
+	l.running.Go(func() { l.read(w, inbox) }) // ends with the stream
+	l.running.Go(w.write)                     // ends with the stream or end
 }
 
-func (l *link) read(w *wire, inbox chan<- received, done <-chan struct{}) {
+func (l *link) read(w *wire, inbox inbox) {
 	for {
 		h := received{link: l, wire: w, msg: &jobpb.FromPeer{}}
 		if h.err = w.in.ReadMsg(h.msg); h.err != nil {
 			h.msg = nil
 		}
-		select {
-		case inbox <- h:
-		case <-done:
-			return
-		}
-		if h.err != nil {
+		if !inbox.put(h) || h.err != nil {
 			return
 		}
 	}
@@ -198,7 +192,7 @@ func (w *wire) write() {
 // send queues a message. It never blocks. It drops messages to a disconnected peer; resend repeats
 // them once the peer has reconnected.
 func (l *link) send(m *jobpb.ToPeer) {
-	if l.err == nil && !l.disconnected {
+	if l.err == nil && !l.session.disconnected {
 		l.out.put(m)
 	}
 }
@@ -209,7 +203,7 @@ func (l *link) acceptMessage(h received) bool {
 		return false
 	}
 	if h.msg != nil && h.msg.GetOutput() == nil && h.msg.GetResumed() == nil {
-		l.count++
+		l.session.received++
 	}
 	return true
 }
@@ -225,12 +219,49 @@ func (l *link) lose(err error) {
 	l.leave()
 }
 
-// close closes the link and waits for its goroutines. The inbox's done channel must be closed.
+// close closes the link and waits for its goroutines. The inbox must be closed.
 func (l *link) close() {
 	l.cancel()
-	if !l.disconnected {
+	if !l.session.disconnected {
 		l.leave()
 		l.end()
 	}
 	l.running.Wait()
+}
+
+// An inbox passes messages from the control streams to the goroutine that runs the job.
+type inbox struct {
+	messages chan received
+	done     chan struct{} // closed when nothing reads messages any more
+}
+
+func newInbox() inbox { return inbox{make(chan received), make(chan struct{})} }
+
+// put waits until a message is taken. It returns false if it never will be.
+func (i inbox) put(h received) bool {
+	select {
+	case i.messages <- h:
+		return true
+	case <-i.done:
+		return false
+	}
+}
+
+// maxPauses limits how often the user is told that the owner of a peer has suspended or resumed the
+// job.
+const maxPauses = 64
+
+// pause records that the owner of the peer has suspended its processes, or resumed them, and returns
+// a message to the user, or "". Suspended processes owe the submitter no answer, and their peer
+// stays connected. A finished job does not wait for their accounts.
+func (r *reported) pause(peer p2ppeer.ID, m *jobpb.Paused) string {
+	r.suspended = m.Rule != ""
+	switch r.pauses++; {
+	case r.pauses > maxPauses:
+		return ""
+	case m.Rule == "":
+		return fmt.Sprintf("peer %s resumes the job", short(peer))
+	}
+	return fmt.Sprintf("the owner of peer %s needs the machine (%s): the job's processes there are suspended, and end if that lasts longer than %v",
+		short(peer), plain(m.Rule), max(0, time.Duration(m.MostNs)))
 }

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
 // suspect makes the detector question a peer that another peer reports as failed. The report alone
@@ -18,18 +19,21 @@ import (
 func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
-		e.detector.Report(id) // ignores peers outside the group
-	case e.views != nil && !e.partitioned && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
+		e.detection.detector.Report(id) // ignores peers outside the group
+	case e.views.group != nil && !e.partition.active && e.detection.concerned(m.GetGeneration()):
 		e.regroup()
 	}
 }
 
-var errSilent = errors.New("no heartbeat from it")
+var (
+	errSilent  = errors.New("no heartbeat from it")
+	errOutside = errors.New("it has left the view group")
+)
 
 // handleVerdicts handles the detector's verdicts.
 func (e *execution) handleVerdicts() (r *job.Result) {
-	for _, l := range e.links {
-		if l.silent.Swap(false) {
+	for _, l := range e.peers.links {
+		if l.suspicion.failed.Swap(false) {
 			r = cmp.Or(r, e.handleFailure(l))
 		}
 	}
@@ -43,24 +47,23 @@ func (e *execution) handleFailure(l *link) *job.Result {
 	case l.err != nil || l.retired:
 		return nil
 	case l.recruit != nil:
-		return e.handleRecruit(received{link: l, err: errSilent})
-	case e.partitioned || e.resumption != nil:
+		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
+	case e.partition.active || e.resumption != nil:
 		return e.disconnect(l, nil)
-	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
+	case e.views.inTouch():
 		return e.loseSilentPeer(l)
-	case e.deferredFailures == nil:
+	case e.partition.deferFailure(l):
 		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
 	}
-	e.deferredFailures = append(e.deferredFailures, l)
 	return nil
 }
 
 // loseSilentPeer gives up a silent peer.
 func (e *execution) loseSilentPeer(l *link) *job.Result {
-	if l.err != nil || l.retired { // detach has already handled a retired peer
+	if l.err != nil || l.retired { // retire has already removed a retired peer from the groups
 		return nil
 	}
-	cs, _ := e.contacts()
+	cs, _ := e.peers.contacts()
 	r := e.lose(l, "it has been silent for too long", errSilent)
 	if r != nil && r.Status == job.StatusLost && e.j.req.R == 1 && len(cs) > 0 {
 		*r = outOfReach(cs)
@@ -68,18 +71,12 @@ func (e *execution) loseSilentPeer(l *link) *job.Result {
 	return r
 }
 
-func (e *execution) linkTo(id p2ppeer.ID) *link {
-	for _, l := range e.links {
-		if l.peer == id {
-			return l
-		}
-	}
-	return nil
-}
-
-// protocolError gives up a peer that broke the protocol.
+// protocolError gives up a peer that broke the protocol, as err says; nil: it did not.
 func (e *execution) protocolError(l *link, err error) *job.Result {
-	e.avoided.Distrust(l.peer)
+	if err == nil {
+		return nil
+	}
+	e.recruitment.avoided.Distrust(l.peer)
 	return e.lose(l, "it violated the protocol", err)
 }
 
@@ -88,24 +85,100 @@ func (e *execution) protocolError(l *link, err error) *job.Result {
 func (e *execution) lose(l *link, why string, err error) *job.Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
 	l.lose(err)
-	e.detach(l)
-	e.avoid(l.peer)
-	if e.j.req.Explain {
-		e.explain()
-	}
+	e.detection.remove(l)
+	e.views.remove(l)
+	e.recruitment.avoid(l.peer)
+	e.routing.tell()
 	return e.apply(e.state.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
 }
 
-// detach removes a peer from the detector group and from the view group.
-func (e *execution) detach(l *link) {
-	switch {
-	case l.group != nil:
-		l.group.Close()
-		l.group = nil
-	case e.detector != nil && l.recruit == nil:
-		e.detector.Gone(l.peer)
+// regroup starts a new detector group of the peers that have a part in the job.
+func (e *execution) regroup() {
+	links := slices.DeleteFunc(slices.Clone(e.peers.links), func(l *link) bool {
+		return l.err != nil || l.retired || l.recruit != nil
+	})
+	if err := e.detection.regroup(links); err != nil {
+		e.j.log.Warn().Err(err).Msg("reconnected, but failure detection could not be restarted")
+		return
 	}
-	if e.views != nil { // ignores peers outside the group
-		e.views.Gone(l.peer)
+	if e.partition.takeSilent() != nil {
+		e.j.warn("reconnected to the job's peers")
 	}
+}
+
+// heal replaces lost replicas, unless it is unknown which are lost.
+func (e *execution) heal() {
+	if !e.partition.active && (e.resumption == nil || e.resumption.caughtUp && e.peers.numbersKnown()) {
+		e.recruitment.heal()
+	}
+}
+
+// awaitEntry fails the processes that are overdue in mpj.Init, and tells the user which processes
+// the job waits for.
+func (e *execution) awaitEntry() *job.Result {
+	if e.begin != nil {
+		e.entryTicks = nil
+		return nil
+	}
+	now, v, least := time.Now(), e.state.View(), e.j.s.waits.silence
+	e.entry.Look(now, slices.ContainsFunc(e.entry.Missing(v), e.peers.suspended))
+	if missing := e.entry.ToTell(v, least, now); len(missing) > 0 {
+		e.j.warn("the job waits for mpj.Init, which has not been called by " + e.peers.whereAll(missing))
+	}
+	if late := e.entry.Overdue(v, least, now); len(late) > 0 {
+		return e.apply(e.state.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.peers.whereAll(late))))
+	}
+	if missing, waiting, ok := e.entry.Undecided(v, least, now); ok && e.j.req.OnDivergence != Warn {
+		return &job.Result{
+			Status: job.StatusDiverged,
+			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s called mpj.Init or ended long ago, and replica %d on peer %s has done neither",
+				missing.Rank, waiting.Replica, e.peers.peerOf(waiting), missing.Replica, e.peers.peerOf(missing)),
+			Hint: "one of these peers lies or is very slow: with -r 3 most replicas decide",
+		}
+	}
+	return nil
+}
+
+// reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
+// that has been silent for too long.
+func (e *execution) reviewSilence() *job.Result {
+	if !e.j.toleratesOutages() {
+		return nil
+	}
+	cs, links := e.peers.contacts()
+	o := judgeOutage(cs, time.Since(e.begun), e.warned)
+	e.warned = o.warned
+	if o.note != "" {
+		e.j.warn(o.note)
+	}
+	if o.lost < 0 {
+		return nil
+	}
+	return e.loseSilentPeer(links[o.lost])
+}
+
+// loseWithholding gives up the peers that withhold output of an output leader that has ended, so that
+// another replica becomes output leader. A rank without another replica fails, so its peer gets
+// more time.
+func (e *execution) loseWithholding() *job.Result {
+	most := func(p view.Process) time.Duration {
+		if len(e.state.Counting(p.Rank)) > 1 {
+			return e.j.s.waits.output
+		}
+		return e.j.s.waits.silence
+	}
+	var speakers []view.Process
+	for _, p := range e.state.Undrained() {
+		if l := e.peers.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && e.outputs.owes(p) {
+			speakers = append(speakers, p)
+		}
+	}
+	for _, p := range e.outputs.withheld.overdue(speakers, most, time.Now()) {
+		if l := e.peers.runsOn[p]; l.err == nil {
+			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
@@ -22,36 +21,9 @@ const (
 // By the end of unreachableAfter it suspects all peers that are cut off.
 const unreachableAfter = 3 * time.Second
 
-// toleratesOutages reports whether the job waits longer for a silent peer than the tolerated hang.
-func (e *execution) toleratesOutages() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
-
-// hang returns the silence that the job's fault detector tolerates.
-func (e *execution) hang() time.Duration {
-	switch cfg := e.j.s.cfg; {
-	case !e.toleratesOutages():
-		return cfg.Hang
-	case cfg.Mode == faultdetect.Gossip: // gossip suspects a peer only after this time
-		return minOutage
-	}
-	return maxOutage
-}
-
 // outageTimeout returns how long a job that has run for a given time waits for a silent peer.
 func outageTimeout(ran time.Duration) time.Duration {
 	return min(max(ran, minOutage), maxOutage)
-}
-
-// verdict handles a verdict of the fault detector on a peer. Any goroutine may call it.
-func (e *execution) verdict(l *link, v faultdetect.Verdict) {
-	switch v.State {
-	case faultdetect.Suspect:
-		l.suspicion.trip.Store(int64(v.RoundTrip))
-		l.suspicion.since.Store(time.Now().UnixNano())
-	case faultdetect.Live:
-		l.suspicion.since.Store(0)
-	case faultdetect.Failed:
-		e.silence(l)
-	}
 }
 
 // A contact is the name of a peer other than the submitter's, and how long the fault detector has
@@ -59,17 +31,6 @@ func (e *execution) verdict(l *link, v faultdetect.Verdict) {
 type contact struct {
 	peer   string
 	silent time.Duration
-}
-
-// contacts returns the contacts of a job's peers, and their links in the same order.
-func (e *execution) contacts() (cs []contact, links []*link) {
-	for _, l := range e.links {
-		if l.retired || l.peer == e.j.s.cfg.Host.ID() {
-			continue
-		}
-		cs, links = append(cs, contact{peer: short(l.peer), silent: l.suspicion.duration()}), append(links, l)
-	}
-	return cs, links
 }
 
 // longest returns the index of the contact that has been silent for longest.
@@ -137,30 +98,12 @@ func outOfReach(cs []contact) job.Result {
 	}
 }
 
-// reviewSilence tells the user which peers a job without replicas waits for, and gives up a peer
-// that has been silent for too long.
-func (e *execution) reviewSilence() *job.Result {
-	if !e.toleratesOutages() {
-		return nil
-	}
-	cs, links := e.contacts()
-	o := judgeOutage(cs, time.Since(e.begun), e.warned)
-	e.warned = o.warned
-	if o.note != "" {
-		e.j.warn(o.note)
-	}
-	if o.lost < 0 {
-		return nil
-	}
-	return e.loseSilentPeer(links[o.lost])
-}
-
 // giveUpSilent gives up the unreachable peers of a job without replicas, which is over.
-func (e *execution) giveUpSilent() {
-	if e.j.req.R > 1 {
+func giveUpSilent(m *membership) {
+	if m.j.req.R > 1 {
 		return
 	}
-	cs, links := e.contacts()
+	cs, links := m.contacts()
 	for i, c := range cs {
 		if c.silent >= unreachableAfter {
 			links[i].lose(errSilent)

@@ -84,7 +84,7 @@ func TestToleratedHangDependsOnTheJob(t *testing.T) {
 		{2, true, faultdetect.Fast, 7 * time.Second},
 	} {
 		e := &execution{j: &run{req: Request{R: c.r}, s: &Submitter{cfg: Config{Hang: 7 * time.Second, Patient: c.patient, Mode: c.mode}}}}
-		if got := e.hang(); got != c.want {
+		if got := e.j.hang(); got != c.want {
 			t.Errorf("%+v: tolerates %v", c, got)
 		}
 	}

@@ -1,12 +1,30 @@
 package submit
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
+
+// outputs decides which output of the processes the user gets: each record of a rank once, from
+// the rank's output leaders (R6). It starts no goroutine and reads no clock; the caller prints what
+// it returns.
+type outputs struct {
+	emission       *job.Emission
+	flows          [][2]flow                // stdout and stderr of each rank
+	unacknowledged map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
+	leaders        map[view.Process]bool    // processes that have been their rank's output leader (view.OutputLeader)
+	early          backlogs                 // output of processes that are not output leaders yet
+	ended          map[view.Process][2]bool // streams that the process has closed
+	withheld       withheld
+	printed        []transcript // by rank: standard output that the user gets; nil: job without replicas
+}
 
 // A flow is one stream of a rank's output on its way to the user.
 type flow struct {
@@ -25,162 +43,183 @@ const (
 	outputOverhead = 40
 )
 
-// output handles records that the output leader of a rank wrote. It also accepts records of a
-// former output leader: the process may become the output leader again, and later records continue
-// the earlier ones.
-func (e *execution) output(h received, p view.Process) *job.Result {
-	if !e.wasOutputLeader[p] {
-		return e.queueEarlyOutput(h, p)
+// newOutputs returns the outputs of a job that starts with view v.
+func newOutputs(v view.View) *outputs {
+	o := &outputs{
+		emission: job.NewEmission(v.N), flows: make([][2]flow, v.N), unacknowledged: make(map[int]bool),
+		leaders: make(map[view.Process]bool), early: make(backlogs),
+		ended: make(map[view.Process][2]bool), withheld: make(withheld),
 	}
-	l, m := h.link, h.msg.GetOutput()
+	if v.R > 1 {
+		o.printed = newTranscripts(v.N)
+	}
+	o.recordLeaders(v)
+	return o
+}
+
+// resume continues after the given records of each rank's streams, which an earlier process has
+// shown.
+func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
+	o.emission = job.ResumeEmission(shown)
+	for rank := range shown {
+		o.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
+	}
+	if o.printed != nil {
+		o.printed = printed
+	}
+}
+
+// add adds an output message of process p, and returns what to print. It also accepts records of a
+// former output leader: the process may become the output leader again, and later records continue
+// the earlier ones. After an error, the peer has broken the protocol.
+func (o *outputs) add(h received, p view.Process) (items []item, err error) {
+	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once
+		return nil, o.early.add(p, h)
+	}
+	m := h.msg.GetOutput()
 	s := job.Stream(m.Stream)
 	if s != job.Stdout && s != job.Stderr {
-		return e.protocolError(l, fmt.Errorf("output stream %d", m.Stream))
+		return nil, fmt.Errorf("output stream %d", m.Stream)
 	}
-	ended := e.ended[p]
-	fresh, records, ok := e.emission.Add(p, s, m.First, m.Data)
-	next := e.emission.Next(p.Rank, s)
+	ended := o.ended[p]
+	fresh, records, ok := o.emission.Add(p, s, m.First, m.Data)
+	next := o.emission.Next(p.Rank, s)
 	if !ok {
-		return e.protocolError(l, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next))
+		return nil, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next)
 	}
 	if ended[s-1] && records > 0 {
-		return e.protocolError(l, fmt.Errorf("output of %v after its end", p))
+		return nil, fmt.Errorf("output of %v after its end", p)
 	}
 	if records > 0 || m.End {
-		delete(e.withheld, p)
+		delete(o.withheld, p)
 	}
-	f := &e.flows[p.Rank][s-1]
+	f := &o.flows[p.Rank][s-1]
 	if records > 0 {
 		event := outputEvent(p.Rank, s, fresh)
 		event.Record, event.Records = next, records
-		if s == job.Stdout && e.accounts != nil {
-			e.printed[p.Rank].add(next, records, fresh)
+		if s == job.Stdout && o.printed != nil {
+			o.printed[p.Rank].add(next, records, fresh)
 		}
-		i := item{event: event, weight: len(fresh) + outputOverhead}
-		f.unread += i.weight
-		e.j.printer.print(i)
+		items = []item{{event: event, weight: len(fresh) + outputOverhead}}
+		f.unread += items[0].weight
 	}
 	if f.unread > maxUnread {
-		return e.protocolError(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
+		return items, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p)
 	}
 	if !m.End || ended[s-1] { // a process that has become the output leader again may repeat the end
-		return nil
+		return items, nil
 	}
 	ended[s-1] = true
-	e.ended[p] = ended
+	o.ended[p] = ended
 	if ended[0] && ended[1] {
-		e.j.printer.print(item{drained: &p})
+		items = append(items, item{drained: &p})
 	}
-	return nil
+	return items, nil
 }
 
-// queueEarlyOutput queues the output of a process that has not been an output leader. Its peer may
-// have received the view in which it is one before the submitter did, and sends the output once.
-func (e *execution) queueEarlyOutput(h received, p view.Process) *job.Result {
-	kept, err := e.earlyOutput[p].add(h)
-	if err != nil {
-		return e.protocolError(h.link, fmt.Errorf("output of %v, which is not an output leader: %w", p, err))
-	}
-	e.earlyOutput[p] = kept
-	return nil
-}
-
-// handleEarlyOutput handles the queued output of processes that have become output leaders.
-func (e *execution) handleEarlyOutput() *job.Result {
-	for p, kept := range e.earlyOutput {
-		if !e.wasOutputLeader[p] {
-			continue
-		}
-		delete(e.earlyOutput, p)
-		for _, h := range kept.said {
-			if h.link.err != nil {
-				break
-			}
-			if r := e.output(h, p); r != nil {
-				return r
-			}
+// takeEarly returns the queued output of processes that have become output leaders.
+func (o *outputs) takeEarly() (out []received) {
+	for p := range o.early {
+		if o.leaders[p] {
+			out = append(out, o.early.take(p)...)
 		}
 	}
-	return nil
+	return out
 }
 
-// recordOutputLeaders records the output leaders of a view.
-func (e *execution) recordOutputLeaders(v view.View) {
+// recordLeaders records the output leaders of a view.
+func (o *outputs) recordLeaders(v view.View) {
 	for rank := range v.N {
 		if p, ok := v.OutputLeader(rank); ok {
-			e.wasOutputLeader[p] = true
+			o.leaders[p] = true
 		}
 	}
+}
+
+// speakers returns the processes of v that are, or have been, the output leader of a rank.
+func (o *outputs) speakers(v view.View, rank int) []view.Process {
+	return slices.DeleteFunc(v.Processes(), func(p view.Process) bool { return p.Rank != rank || !o.leaders[p] })
+}
+
+// owes reports whether the next output of a process has to come from its peer: the process has not
+// closed its streams, and the user has read everything so far. Otherwise flow control may keep the
+// peer from sending more.
+func (o *outputs) owes(p view.Process) bool {
+	f := o.flows[p.Rank]
+	return f[0].unread+f[1].unread == 0 && o.ended[p] != [2]bool{true, true}
+}
+
+// shown records the printer's receipts for output that has reached the user. It returns the
+// processes whose output the user has completely.
+func (o *outputs) shown(receipts []item) (drained []view.Process) {
+	for _, i := range receipts {
+		if i.drained != nil {
+			drained = append(drained, *i.drained)
+			continue
+		}
+		f := &o.flows[i.event.Rank][i.event.Stream-1]
+		f.shown = i.event.Record
+		f.unread -= i.weight
+		o.unacknowledged[i.event.Rank] = true
+	}
+	return drained
+}
+
+// emitted returns the message that reports how many records of a rank's output the user has.
+func (o *outputs) emitted(rank int) *jobpb.ToPeer {
+	f := o.flows[rank]
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{
+		Rank: uint32(rank), Stdout: f[0].shown, Stderr: f[1].shown,
+	}}}
+}
+
+// printedBy returns the part of a rank's standard output that the user has got, with the unfinished
+// last line that the user would get if the job were over with view v. ok is false if that is unknown.
+func (o *outputs) printedBy(v view.View, rank int) (p job.Printed, ok bool) {
+	return o.printed[rank].with(o.emission.Tail(v, rank, job.Stdout))
+}
+
+// tails returns the unfinished last lines, which no process will finish. All but the last of a
+// stream get a line end, so that they do not run together.
+func (o *outputs) tails(v view.View) (all []Event) {
+	for _, s := range []job.Stream{job.Stdout, job.Stderr} {
+		var tails []Event
+		for rank := range v.N {
+			if data := o.emission.Tail(v, rank, s); data != nil {
+				tails = append(tails, outputEvent(rank, s, data))
+			}
+		}
+		for i := range len(tails) - 1 {
+			tails[i].Data = append(tails[i].Data, '\n')
+		}
+		all = append(all, tails...)
+	}
+	return all
 }
 
 func outputEvent(rank int, s job.Stream, data []byte) Event {
 	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
 }
 
-// printRest emits the output that was kept with the result, except records that were shown later.
-func (j *run) printRest(shown [][2]uint64) {
-	for _, o := range j.keeper.kept.Rest {
-		event := outputEvent(o.Rank, o.Stream, o.Data)
-		event.Record, event.Records = o.Record, o.Records
-		if event, ok := event.After(shown[o.Rank][o.Stream-1]); ok {
-			j.emit(event)
+// withheld records, for each output leader that has ended, since when its output has made no
+// progress. A rank is done once the user has all its output, so a peer that withholds some would
+// delay the job forever (V4).
+type withheld map[view.Process]time.Time
+
+// overdue returns those of the given processes whose output has made no progress for at least the
+// time that most allows.
+func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.Duration, now time.Time) (out []view.Process) {
+	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(speakers, p) })
+	for _, p := range speakers {
+		since, known := w[p]
+		switch {
+		case !known:
+			w[p] = now
+		case now.Sub(since) >= most(p):
+			out = append(out, p)
 		}
 	}
+	return out
 }
 
-// shown handles the printer's receipts for output that has reached the user.
-func (e *execution) shown() *job.Result {
-	for _, i := range e.j.printer.receipts() {
-		if i.drained != nil {
-			if r := e.apply(e.state.Drained(*i.drained)); r != nil {
-				return r
-			}
-			continue
-		}
-		f := &e.flows[i.event.Rank][i.event.Stream-1]
-		f.shown = i.event.Record
-		f.unread -= i.weight
-		e.unacknowledged[i.event.Rank] = true
-	}
-	return nil
-}
-
-// acknowledge tells the peers of each rank which output the user has, so that they drop it.
-func (e *execution) acknowledge() {
-	for rank := range e.unacknowledged {
-		m := e.emitted(rank)
-		for k := range e.state.View().R {
-			if l := e.runsOn[view.Process{Rank: rank, Replica: k}]; l != nil {
-				l.send(m)
-			}
-		}
-		delete(e.unacknowledged, rank)
-	}
-}
-
-// emitted returns the message that reports how many records of a rank's output the user has.
-func (e *execution) emitted(rank int) *jobpb.ToPeer {
-	f := e.flows[rank]
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{
-		Rank: uint32(rank), Stdout: f[0].shown, Stderr: f[1].shown,
-	}}}
-}
-
-// printTails emits the unfinished last lines, which no process will finish. All but the last get a
-// line end, so that they do not run together.
-func (e *execution) printTails() {
-	for _, s := range []job.Stream{job.Stdout, job.Stderr} {
-		var tails []Event
-		for rank := range e.j.req.N {
-			if data := e.emission.Tail(e.state.View(), rank, s); data != nil {
-				tails = append(tails, outputEvent(rank, s, data))
-			}
-		}
-		for i, t := range tails {
-			if i < len(tails)-1 {
-				t.Data = append(t.Data, '\n')
-			}
-			e.j.emit(t)
-		}
-	}
-}
+var errWithheld = errors.New("its process has ended, but the rest of its output does not arrive")

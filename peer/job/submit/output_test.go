@@ -125,16 +125,16 @@ func TestR6OutputIsShownOnce(t *testing.T) {
 // the user had ten more records than were recorded. The peers have dropped these records.
 func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	e := newHearing(t)
-	e.emission, e.flows[0][0].shown = job.ResumeEmission([][2]uint64{{90, 0}, {}}), 90
-	e.recordOutputLeaders(e.state.View())
-	if r := e.handle(received{link: e.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.links[0].err != nil {
-		t.Fatalf("result %v, link %v", r, e.links[0].err)
+	e.outputs.emission, e.outputs.flows[0][0].shown = job.ResumeEmission([][2]uint64{{90, 0}, {}}), 90
+	e.outputs.recordLeaders(e.state.View())
+	if r := e.handle(received{link: e.peers.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.peers.links[0].err != nil {
+		t.Fatalf("result %v, link %v", r, e.peers.links[0].err)
 	}
 	e.j.printer.close()
 	if r := e.shown(); r != nil {
 		t.Fatal(r)
 	}
-	if got := e.emitted(0).GetEmitted().GetStdout(); got != 102 {
+	if got := e.outputs.emitted(0).GetEmitted().GetStdout(); got != 102 {
 		t.Errorf("acknowledged %d records, want 102", got)
 	}
 }
@@ -292,5 +292,31 @@ func TestPartlyShownOutputIsCut(t *testing.T) {
 	wrong.Record, wrong.Records = 14, 9 // from a peer that lies
 	if rest, ok := wrong.After(12); !ok || len(rest.Data) != 0 {
 		t.Errorf("got %q, %v", rest.Data, ok)
+	}
+}
+
+// TestR6EarlyOutputWaitsForItsLeader: output of a replica counts once a view makes it the output
+// leader, and its peer owes the rest once the user has read it.
+func TestR6EarlyOutputWaitsForItsLeader(t *testing.T) {
+	v := view.New(1, 2)
+	o := newOutputs(v)
+	early := received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}
+	if print, err := o.add(early, other); err != nil || len(print) > 0 || len(o.takeEarly()) > 0 {
+		t.Fatalf("prints %v, %v; want that it waits", print, err)
+	}
+	v, _ = view.Change{Process: master, To: view.Failed}.Apply(v)
+	o.recordLeaders(v)
+	if waited := o.takeEarly(); len(waited) != 1 || len(o.takeEarly()) > 0 {
+		t.Fatalf("%d messages have waited, want one, once", len(waited))
+	}
+	print, err := o.add(early, other)
+	if err != nil || len(print) != 1 || string(print[0].event.Data) != "a\n" {
+		t.Fatalf("prints %v, %v", print, err)
+	}
+	if o.owes(other) {
+		t.Error("its peer owes output before the user has read")
+	}
+	if drained := o.shown(print); len(drained) > 0 || !o.owes(other) || o.emitted(0).GetEmitted().GetStdout() != 1 {
+		t.Errorf("drained %v; tells %v", drained, o.emitted(0))
 	}
 }

@@ -1,7 +1,9 @@
 package submit
 
 import (
+	"maps"
 	"slices"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
@@ -31,4 +33,25 @@ func (s *Submitter) isOver(peer p2ppeer.ID, job string) bool {
 	}
 	partners := s.partners[job]
 	return len(partners) > 0 && !slices.Contains(partners, peer)
+}
+
+// Partners returns the peers of all jobs that are staged or have begun, and how long each may be
+// silent.
+func (s *Submitter) Partners() map[p2ppeer.ID]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[p2ppeer.ID]time.Duration)
+	for _, peers := range maps.All(s.partners) {
+		for _, p := range peers {
+			out[p] = s.cfg.Hang
+		}
+	}
+	delete(out, s.cfg.Host.ID())
+	return out
+}
+
+func (s *Submitter) setPartners(job string, peers []p2ppeer.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partners[job] = peers
 }

@@ -15,7 +15,7 @@ func TestSuspendReasonsAreReported(t *testing.T) {
 	e := newHearing(t)
 	var said []string
 	e.j.printer = newPrinter("job", Showing(func(e Event) error { said = append(said, e.Text); return nil }), func(error) {}, nil, false)
-	l := e.links[0]
+	l := e.peers.links[0]
 	hear := func(rule string) {
 		m := &jobpb.FromPeer{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: rule, MostNs: int64(time.Hour)}}}
 		if r := e.handle(received{link: l, msg: m}); r != nil || l.err != nil {

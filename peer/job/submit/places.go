@@ -10,75 +10,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-// places describes where the ranks run: on which machine and in which cluster of nearby machines.
-// Collectives depend on it and must be equal at all replicas. So two ranks share a place only if
-// all their replicas do.
-func (e *execution) places() []*jobpb.Place {
-	machines := e.machines()
-	near := make([]int, len(e.links))
-	if len(e.links) <= jobpb.MaxMeasured {
-		near = clusters(len(e.links), func(a, b int) (time.Duration, bool) { return e.distance(machines, a, b) })
-	}
-	at := make(map[*link]int)
-	for i, l := range e.links {
-		at[l] = i
-	}
-	n, r := e.j.req.N, e.j.req.R
-	number := func(of []int) func(rank int) int {
-		seen := make(map[string]int)
-		return func(rank int) int {
-			var key []int
-			for k := range r {
-				key = append(key, of[at[e.runsOn[view.Process{Rank: rank, Replica: k}]]])
-			}
-			name := fmt.Sprint(key)
-			if _, ok := seen[name]; !ok {
-				seen[name] = len(seen)
-			}
-			return seen[name]
-		}
-	}
-	machine, cluster := number(machines), number(near)
-	places := make([]*jobpb.Place, n)
-	for rank := range places {
-		places[rank] = &jobpb.Place{Machine: uint32(machine(rank)), Cluster: uint32(cluster(rank))}
-	}
-	return places
-}
-
-// machines numbers the machines of the peers. A peer that does not name its machine gets a number
-// of its own.
-func (e *execution) machines() []int {
-	known := make(map[string]int)
-	out := make([]int, len(e.links))
-	for i, l := range e.links {
-		out[i] = i
-		if l.machine != "" {
-			if _, ok := known[l.machine]; !ok {
-				known[l.machine] = i
-			}
-			out[i] = known[l.machine]
-		}
-	}
-	return out
-}
-
-// distance returns the round-trip time between two peers, if either knows it.
-func (e *execution) distance(machines []int, a, b int) (d time.Duration, ok bool) {
-	if machines[a] == machines[b] {
-		return 0, true
-	}
-	there, ok1 := e.links[a].distances[e.links[b].peer]
-	back, ok2 := e.links[b].distances[e.links[a].peer]
-	switch {
-	case ok1 && ok2:
-		return min(there, back), true
-	case ok1:
-		return there, true
-	}
-	return back, ok2
-}
-
 const (
 	// nearest is the round-trip time below which differences are not significant: they depend on
 	// how busy the machines are.
@@ -132,4 +63,73 @@ func clusters(n int, distance func(a, b int) (time.Duration, bool)) []int {
 		}
 	}
 	return of
+}
+
+// places describes where the ranks run: on which machine and in which cluster of nearby machines.
+// Collectives depend on it and must be equal at all replicas. So two ranks share a place only if
+// all their replicas do.
+func (m *membership) places() []*jobpb.Place {
+	machines := m.machines()
+	near := make([]int, len(m.links))
+	if len(m.links) <= jobpb.MaxMeasured {
+		near = clusters(len(m.links), func(a, b int) (time.Duration, bool) { return m.distance(machines, a, b) })
+	}
+	at := make(map[*link]int)
+	for i, l := range m.links {
+		at[l] = i
+	}
+	n, r := m.j.req.N, m.j.req.R
+	number := func(of []int) func(rank int) int {
+		seen := make(map[string]int)
+		return func(rank int) int {
+			var key []int
+			for k := range r {
+				key = append(key, of[at[m.runsOn[view.Process{Rank: rank, Replica: k}]]])
+			}
+			name := fmt.Sprint(key)
+			if _, ok := seen[name]; !ok {
+				seen[name] = len(seen)
+			}
+			return seen[name]
+		}
+	}
+	machine, cluster := number(machines), number(near)
+	places := make([]*jobpb.Place, n)
+	for rank := range places {
+		places[rank] = &jobpb.Place{Machine: uint32(machine(rank)), Cluster: uint32(cluster(rank))}
+	}
+	return places
+}
+
+// machines numbers the machines of the peers. A peer that does not name its machine gets a number
+// of its own.
+func (m *membership) machines() []int {
+	known := make(map[string]int)
+	out := make([]int, len(m.links))
+	for i, l := range m.links {
+		out[i] = i
+		if l.reported.machine != "" {
+			if _, ok := known[l.reported.machine]; !ok {
+				known[l.reported.machine] = i
+			}
+			out[i] = known[l.reported.machine]
+		}
+	}
+	return out
+}
+
+// distance returns the round-trip time between two peers, if either knows it.
+func (m *membership) distance(machines []int, a, b int) (d time.Duration, ok bool) {
+	if machines[a] == machines[b] {
+		return 0, true
+	}
+	there, ok1 := m.links[a].reported.distances[m.links[b].peer]
+	back, ok2 := m.links[b].reported.distances[m.links[a].peer]
+	switch {
+	case ok1 && ok2:
+		return min(there, back), true
+	case ok1:
+		return there, true
+	}
+	return back, ok2
 }

@@ -47,12 +47,12 @@ func TestClusters(t *testing.T) {
 // ranks 1 and 2 only in the first. The peers of the second replicas are at another site.
 func TestRanksAreTogetherIfAllTheirReplicasAre(t *testing.T) {
 	site := func(name string, own p2ppeer.ID, near, far []p2ppeer.ID) *link {
-		l := &link{peer: own, machine: name, distances: make(map[p2ppeer.ID]time.Duration)}
+		l := &link{peer: own, reported: reported{machine: name, distances: make(map[p2ppeer.ID]time.Duration)}}
 		for _, p := range near {
-			l.distances[p] = 300 * time.Microsecond
+			l.reported.distances[p] = 300 * time.Microsecond
 		}
 		for _, p := range far {
-			l.distances[p] = 40 * time.Millisecond
+			l.reported.distances[p] = 40 * time.Millisecond
 		}
 		return l
 	}
@@ -60,7 +60,7 @@ func TestRanksAreTogetherIfAllTheirReplicasAre(t *testing.T) {
 	b := site("m", "b", []p2ppeer.ID{"a"}, []p2ppeer.ID{"c", "d"}) // another peer on the machine of a
 	c := site("n", "c", []p2ppeer.ID{"d"}, []p2ppeer.ID{"a", "b"})
 	d := site("", "d", []p2ppeer.ID{"c"}, []p2ppeer.ID{"a", "b"})
-	e := &execution{
+	members := &membership{
 		j: &run{req: Request{N: 3, R: 2}}, links: []*link{a, b, c, d},
 		runsOn: map[view.Process]*link{
 			{Rank: 0}: a, {Rank: 1}: b, {Rank: 2}: a,
@@ -68,7 +68,7 @@ func TestRanksAreTogetherIfAllTheirReplicasAre(t *testing.T) {
 		},
 	}
 	var machines, near []uint32
-	for _, p := range e.places() {
+	for _, p := range members.places() {
 		machines, near = append(machines, p.Machine), append(near, p.Cluster)
 	}
 	if !slices.Equal(machines, []uint32{0, 0, 1}) || !slices.Equal(near, []uint32{0, 0, 0}) {

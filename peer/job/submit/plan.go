@@ -1,8 +1,6 @@
 package submit
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,7 +9,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -32,21 +29,21 @@ func (p Planned) runs(rank int) bool {
 }
 
 // planned returns the peers on which the job runs.
-func (j *run) planned(reserved *reservation.Reservation) (out []Planned) {
+func (k *knownPeers) planned(reserved *reservation.Reservation) (out []Planned) {
 	for _, p := range reserved.Placements {
-		c := j.met[p.Peer]
+		c := k.met[p.Peer]
 		out = append(out, Planned{
 			Peer: p.Peer.String(), Processes: slices.Clone(p.Processes), RTT: c.RTT, Speed: c.Speed, Domain: c.Domain,
-			Machine: p.Machine, Relay: j.relayOf(p.Peer),
+			Machine: p.Machine, Relay: k.relayOf(p.Peer),
 		})
 	}
 	return out
 }
 
 // relayOf returns the ID of the relay through which all connections to a peer go, or "".
-func (j *run) relayOf(id p2ppeer.ID) string {
+func (k *knownPeers) relayOf(id p2ppeer.ID) string {
 	var through []ma.Multiaddr
-	for _, c := range j.s.cfg.Host.Network().ConnsToPeer(id) {
+	for _, c := range k.s.cfg.Host.Network().ConnsToPeer(id) {
 		through = append(through, c.RemoteMultiaddr())
 	}
 	return onlyRelay(through)
@@ -62,23 +59,4 @@ func onlyRelay(from []ma.Multiaddr) (only string) {
 		only = relay
 	}
 	return only
-}
-
-// plan tells the user where the job would run, and releases its slots.
-func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) job.Result {
-	planned := j.planned(reserved)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
-	defer cancel()
-	reserved.Release(ctx, j.s.holder)
-	text := fmt.Sprintf("the job would start: %d processes on %d peers", j.req.N*j.req.R, len(planned))
-	j.emit(Event{Kind: PlannedEvent, Planned: planned, Text: text})
-	j.warnCorrelated(planned)
-	return job.Result{Status: job.StatusOK}
-}
-
-// warnCorrelated warns the user of ranks that one failure may stop with all their replicas.
-func (j *run) warnCorrelated(planned []Planned) {
-	if text := correlated(planned, j.req.N, j.req.R); text != "" {
-		j.warn(text)
-	}
 }

@@ -36,20 +36,20 @@ func (p *part) trickle() {
 func TestProgressOfStaging(t *testing.T) {
 	const contents = 1 << 20
 	begun := time.Unix(0, 0)
-	l := &link{progressed: begun}
+	l := &link{progress: progress{at: begun}}
 	for i := range 100_000 {
-		l.staged, l.total = int64(i), 1<<46
-		l.advance(contents, begun.Add(time.Duration(i)*time.Second))
+		l.progress.staged, l.progress.total = int64(i), 1<<46
+		l.progress.advance(contents, begun.Add(time.Duration(i)*time.Second))
 	}
-	if steps := l.counted / (contents / 1000); steps > 100 || l.progressed.Before(begun.Add(time.Hour)) {
-		t.Errorf("%d bytes counted, last at %v", l.counted, l.progressed)
+	if steps := l.progress.counted / (contents / 1000); steps > 100 || l.progress.at.Before(begun.Add(time.Hour)) {
+		t.Errorf("%d bytes counted, last at %v", l.progress.counted, l.progress.at)
 	}
-	before := l.progressed
+	before := l.progress.at
 	for i := range 1000 {
-		l.staged = contents + int64(i)<<20
-		l.advance(contents, before.Add(time.Duration(1+i)*time.Hour))
+		l.progress.staged = contents + int64(i)<<20
+		l.progress.advance(contents, before.Add(time.Duration(1+i)*time.Hour))
 	}
-	if l.progressed.After(before.Add(time.Hour)) {
+	if l.progress.at.After(before.Add(time.Hour)) {
 		t.Error("more bytes than there are to be staged count as progress")
 	}
 }
@@ -334,16 +334,16 @@ func TestSilentPeerIsReplacedDuringStaging(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := newRun(b.submitter, b.request(1, 1))
-			j.excluded[unfit] = true
-			j.met = map[p2ppeer.ID]reservation.Candidate{used: {Slots: 1}, busy: {}, unfit: {Slots: 1}}
+			j.known.excluded[unfit] = true
+			j.known.met = map[p2ppeer.ID]reservation.Candidate{used: {Slots: 1}, busy: {}, unfit: {Slots: 1}}
 			if c.spare {
-				j.met[free] = reservation.Candidate{Slots: 1}
+				j.known.met[free] = reservation.Candidate{Slots: 1}
 			}
 			l := newLink(reservation.Placement{Peer: used}, proc(0, 0))
-			l.answered = c.answered
-			e := &execution{j: j, links: []*link{l}, staging: c.staging}
+			l.progress.answered = c.answered
+			start := &startup{j: j, peers: &membership{j: j, links: []*link{l}, reopens: c.staging}}
 			last := map[*link]time.Time{l: time.Now().Add(-c.silent)}
-			notes := slices.Concat(e.replaceQuiet(last), e.replaceQuiet(last))
+			notes := slices.Concat(start.replaceQuiet(last), start.replaceQuiet(last))
 			if lost := l.err != nil; lost != c.lost || len(notes) != c.notes {
 				t.Errorf("lost: %v, the user is told %q", l.err, notes)
 			}
@@ -366,7 +366,7 @@ func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 		"it hangs for as long as is tolerated": {silent: hang + lull - reportPeriod},
 		"it is silent for longer":              {silent: hang + lull, questions: 1},
 		"it is lost already":                   {silent: hang + lull, spoil: func(l *link) { l.err = errSilent }},
-		"its stream is reopened":               {silent: hang + lull, spoil: func(l *link) { l.disconnected = true }},
+		"its stream is reopened":               {silent: hang + lull, spoil: func(l *link) { l.session.disconnected = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
@@ -375,8 +375,8 @@ func TestPeerWithoutReportsAtTheStartIsProbed(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(l)
 			}
-			e := &execution{j: newRun(b.submitter, b.request(1, 1)), links: []*link{l}}
-			if got := len(e.unheardPeers(now)); got != c.questions {
+			m := &membership{j: newRun(b.submitter, b.request(1, 1)), links: []*link{l}}
+			if got := len(m.unheardPeers(now, hang+lull)); got != c.questions {
 				t.Errorf("%d peers are questioned, want %d", got, c.questions)
 			}
 		})

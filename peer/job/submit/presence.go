@@ -1,6 +1,10 @@
 package submit
 
-import "time"
+import (
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+)
 
 // The fault detector expects no table of a peer that has not sent one yet, since the peer may start
 // late. So the job's peers also report on their control streams that they are connected, every
@@ -17,34 +21,29 @@ const (
 	presencePeriod = reportPeriod / 2
 )
 
-// reviewPresence makes the fault detector question the peers that have not reported for the
-// tolerated hang, while the job starts.
-func (e *execution) reviewPresence() {
-	now := time.Now()
-	stopped := now.Sub(e.presenceAt) > 2*presencePeriod
-	e.presenceAt = now
+// A presence reviews these reports while a job starts.
+type presence struct {
+	began    time.Time // when all peers had started
+	reviewed time.Time // time of the last review
+}
+
+// review makes the fault detector question the peers that have not reported for the tolerated time.
+// It returns false once the peers need not report any more.
+func (p *presence) review(now time.Time, m *membership, d *faultdetect.Group, tolerated time.Duration) bool {
+	stopped := now.Sub(p.reviewed) > 2*presencePeriod
+	p.reviewed = now
 	switch {
-	case now.Sub(e.begun) > startWindow || e.partitioned || e.resumption != nil || e.detector == nil:
-		e.presenceTicks = nil
+	case now.Sub(p.began) > startWindow || d == nil:
+		return false
 	case stopped: // this process did not run: reports may lie unread
-		for _, l := range e.links {
+		for _, l := range m.links {
 			l.heardAt = now
 		}
 	default:
-		for _, l := range e.unheardPeers(now) {
-			e.detector.Silent(l.peer, now.Sub(l.heardAt))
+		for _, l := range m.unheardPeers(now, tolerated) {
+			d.Silent(l.peer, now.Sub(l.heardAt))
 			l.heardAt = now // it is being questioned now
 		}
 	}
-}
-
-// unheardPeers returns the links to peers that have not reported for the tolerated hang.
-func (e *execution) unheardPeers(now time.Time) (out []*link) {
-	for _, l := range e.links {
-		mute := l.err != nil || l.retired || l.disconnected || l.recruit != nil || l.peer == e.j.s.cfg.Host.ID()
-		if !mute && now.Sub(l.heardAt) > e.replaceAfter()-reportPeriod {
-			out = append(out, l)
-		}
-	}
-	return out
+	return true
 }

@@ -22,11 +22,11 @@ func (b *bed) begunOn(t *testing.T) (*execution, *link) {
 		await(p, (*jobpb.ToPeer).GetStop) // never arrives
 	})
 	e := b.partedOn()
-	e.partitioned, e.begin = false, &jobpb.ToPeer{}
-	l := e.runsOn[other]
+	e.partition.active, e.begin, e.peers.reopens = false, &jobpb.ToPeer{}, true
+	l := e.peers.runsOn[other]
 	e.disconnect(l, nil)
 	e.receive(e.nextHeard(t))
-	if l.disconnected || l.stream == nil {
+	if l.session.disconnected || l.stream == nil {
 		t.Fatal("no stream")
 	}
 	return e, l
@@ -39,10 +39,10 @@ func TestDisconnectedIsNotFailed(t *testing.T) {
 	for range 3 {
 		l.stream.Conn().Close()
 		e.receive(e.nextHeard(t))
-		if l.err != nil || !l.disconnected {
-			t.Fatalf("lost: %v, away: %v; want it away", l.err, l.disconnected)
+		if l.err != nil || !l.session.disconnected {
+			t.Fatalf("lost: %v, away: %v; want it away", l.err, l.session.disconnected)
 		}
-		for l.disconnected && l.err == nil {
+		for l.session.disconnected && l.err == nil {
 			e.receive(e.nextHeard(t))
 		}
 		if l.err != nil {
@@ -84,10 +84,8 @@ func TestStreamEndedByThePeerIsNotReopened(t *testing.T) {
 		"a message without bounds":   {io.ErrShortBuffer, true, false},
 		"the peer closed everything": {&network.ConnError{Remote: true}, true, true},
 	} {
-		if e.begin = nil; c.begun {
-			e.begin = &jobpb.ToPeer{}
-		}
-		if got := e.mayReconnect(l, c.err); got != c.want {
+		e.peers.reopens = c.begun
+		if got := e.peers.mayReconnect(l, c.err); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
 	}
@@ -104,17 +102,17 @@ func TestS4StreamToAFailedPeerIsClosed(t *testing.T) {
 		ended <- p.in.ReadMsg(&jobpb.ToPeer{})
 	})
 	e := b.partedOn()
-	e.staging = true
-	l := e.links[0]
+	e.peers.reopens = true
+	l := e.peers.links[0]
 	e.disconnect(l, nil)
 	back := e.nextHeard(t)
 	l.lose(errSilent)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { // ends when await has taken back
-		e.inbox <- back
+		e.peers.inbox.messages <- back
 		cancel()
 	}()
-	e.await(ctx, "stage the job at", func(received) error { return nil })
+	e.startup().await(ctx, "stage the job at", func(received) error { return nil })
 	if err := <-ended; !errors.Is(err, network.ErrReset) {
 		t.Errorf("the peer hears %v, want that the stream is reset", err)
 	}

@@ -2,14 +2,15 @@ package submit
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -52,48 +53,78 @@ const (
 	recruitJoining
 )
 
+// A recruitment replaces lost replicas: it searches for peers that can run new ones, and brings these
+// into the view.
+type recruitment struct {
+	j         *run
+	state     *job.State
+	peers     *membership
+	outputs   *outputs
+	detection *detectorGroup
+	views     *viewGroup
+	apply     func(job.Effects) *job.Result // applies the effects of an event
+
+	healing    *job.Healing       // nil: lost replicas are not replaced
+	search     context.CancelFunc // cancels the running search for a peer; nil: none runs
+	searched   int                // rank that the search is for
+	found      chan finding       // result of the search
+	avoided    avoidance
+	unused     map[p2ppeer.ID]reservation.Placement // slots of processes not added; perhaps not redeemed by their peers
+	lacking    map[int][]string                     // by rank: reasons for a missing replica that the user knows
+	recoveries []time.Duration                      // durations for which ranks lacked a replica
+}
+
+// healingOf returns the healing of a job that starts; nil: lost replicas are not replaced.
+func healingOf(req Request) *job.Healing {
+	if !req.heals() {
+		return nil
+	}
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	return job.NewHealing(req.N, func(failed int) time.Duration { return reservation.Backoff(failed, random) })
+}
+
 // healPeriod is how often a job checks whether to replace a lost replica.
 const healPeriod = 250 * time.Millisecond
 
 // heal replaces lost replicas, one rank after the other.
-func (e *execution) heal() {
-	if e.healing == nil || e.partitioned || e.resumption != nil && !(e.resumption.caughtUp && e.numbersKnown()) {
+func (c *recruitment) heal() {
+	if c.healing == nil {
 		return
 	}
-	now := e.elapsed()
-	for rank := range e.j.req.N {
-		if e.healing.Observe(rank, e.state.Lacks(rank), now) {
-			e.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d lacks a replica; looking for another peer", rank)})
+	now := c.j.elapsed()
+	for rank := range c.j.req.N {
+		if c.healing.Observe(rank, c.state.Lacks(rank), now) {
+			c.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d lacks a replica; looking for another peer", rank)})
 		}
 	}
-	e.releaseUnneeded()
-	for rank := range e.j.req.N {
-		switch served, serving := e.healing.Served(rank), e.recruiting(rank); {
+	c.releaseUnneeded()
+	for rank := range c.j.req.N {
+		switch served, serving := c.healing.Served(rank), c.recruiting(rank); {
 		case served && !serving: // it failed after it had joined
-			e.healing.GaveUp(rank, now)
+			c.healing.GaveUp(rank, now)
 		case serving && !served: // the previous process let it join
-			e.healing.Serve(rank)
+			c.healing.Serve(rank)
 		}
 	}
-	if rank, ok := e.healing.Next(now); ok && e.search == nil {
-		e.startSearch(rank)
+	if rank, ok := c.healing.Next(now); ok && c.search == nil {
+		c.startSearch(rank)
 	}
 }
 
 // recruiting reports whether a search for a replica of rank runs, or a new replica has yet to catch
 // up.
-func (e *execution) recruiting(rank int) bool {
-	return e.search != nil && e.searched == rank || e.state.Lags(rank) || e.state.JoinPending(rank) ||
-		slices.ContainsFunc(e.links, func(l *link) bool {
+func (c *recruitment) recruiting(rank int) bool {
+	return c.search != nil && c.searched == rank || c.state.Lags(rank) || c.state.JoinPending(rank) ||
+		slices.ContainsFunc(c.peers.links, func(l *link) bool {
 			return l.err == nil && !l.retired && (l.recruit != nil && l.recruit.process.Rank == rank || l.adds(rank))
 		})
 }
 
 // releaseUnneeded releases recruits of ranks that lack no replica, silent recruits, and peers whose
 // processes have all failed. The peers can be recruited again.
-func (e *execution) releaseUnneeded() {
-	for _, l := range e.links {
-		e.dropUnneededAdditions(l)
+func (c *recruitment) releaseUnneeded() {
+	for _, l := range c.peers.links {
+		c.dropUnneededAdditions(l)
 		switch r := l.recruit; {
 		case l.err != nil || r != nil && r.phase == recruitJoining:
 		case l.retired:
@@ -101,57 +132,44 @@ func (e *execution) releaseUnneeded() {
 				l.lose(fmt.Errorf("no confirmation for %v that it has stopped", retireFor))
 			}
 		case len(l.added) > 0:
-		case r == nil && e.resumption != nil: // they end by themselves once their votes are not needed
+		case r == nil && c.j.resumed: // they end by themselves once their votes are not needed
 		case r == nil:
-			if !slices.ContainsFunc(l.processes, e.state.View().Has) && e.mayEndPart(l) {
-				e.retire(l, "all its processes have failed")
+			if !slices.ContainsFunc(l.processes, c.state.View().Has) && c.views.mayEndPart(l) {
+				c.retire(l, "all its processes have failed")
 			}
-		case !e.state.Lacks(r.process.Rank):
-			e.giveUp(l, errors.New("it is not needed any more"))
-		case r.phase != recruitEntering && time.Since(r.heard) > e.replaceAfter():
-			e.giveUp(l, fmt.Errorf("no message for %v", e.replaceAfter()))
+		case !c.state.Lacks(r.process.Rank):
+			c.giveUp(l, errors.New("it is not needed any more"))
+		case r.phase != recruitEntering && time.Since(r.heard) > c.j.replaceAfter():
+			c.giveUp(l, fmt.Errorf("no message for %v", c.j.replaceAfter()))
 		}
 	}
 }
-
-// mayEndPart reports whether the job's part at a peer can end without harm to the view group. If the
-// peer votes, spared asks the group to remove it first: several voters that leave at once could
-// break the majority. The submitter's own peer stays a member.
-func (e *execution) mayEndPart(l *link) bool {
-	if e.views == nil || l.peer == e.j.s.cfg.Host.ID() || !e.views.Votes(l.peer) {
-		return true
-	}
-	e.views.Gone(l.peer)
-	return false
-}
-
-// elapsed returns how long the job has been running.
-func (e *execution) elapsed() time.Duration { return time.Since(e.j.status.Since) }
 
 // retireFor is how long a peer may take to confirm that it has removed its part of the job. After
 // that the submitter closes the stream.
 const retireFor = 5 * time.Second
 
 // retire ends the job's part at a peer. The job continues elsewhere.
-func (e *execution) retire(l *link, why string) {
-	e.detach(l)
+func (c *recruitment) retire(l *link, why string) {
+	c.detection.remove(l)
+	c.views.remove(l)
 	l.send(stopMessage(why))
 	l.retired, l.retiredAt = true, time.Now()
 }
 
 // giveUp releases a recruit that has not joined; the search for another one follows.
-func (e *execution) giveUp(l *link, err error) {
+func (c *recruitment) giveUp(l *link, err error) {
 	r := l.recruit
-	e.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("recruit given up")
-	e.healing.GaveUp(r.process.Rank, e.elapsed())
-	e.avoid(l.peer)
-	e.retire(l, err.Error())
+	c.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("recruit given up")
+	c.healing.GaveUp(r.process.Rank, c.j.elapsed())
+	c.avoid(l.peer)
+	c.retire(l, err.Error())
 }
 
-func (e *execution) avoid(p p2ppeer.ID) { e.avoided.Failed(p, time.Now()) }
+func (c *recruitment) avoid(p p2ppeer.ID) { c.avoided.Failed(p, time.Now()) }
 
 // handleRetired handles the last messages of a part that was retired.
-func (e *execution) handleRetired(h received) {
+func (c *recruitment) handleRetired(h received) {
 	if h.err == nil {
 		if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); !ok {
 			return
@@ -159,238 +177,151 @@ func (e *execution) handleRetired(h received) {
 		h.link.stopped = true
 		h.err = errRetired
 	}
-	h.link.lose(h.err)
-	e.heal() // the peer may be recruited again
+	h.link.lose(h.err) // the peer may be recruited again
 }
 
 var errRetired = errors.New("its part of the job has ended")
 
 // handleRecruit handles a message about a recruit, or the end of its stream.
-func (e *execution) handleRecruit(h received) *job.Result {
+func (c *recruitment) handleRecruit(h received) *job.Result {
 	l, m := h.link, h.msg
 	r := l.recruit
 	if h.err == nil && m.GetSuspect() != nil { // it may be about the submitter's peer, which has reconnected
 		return nil
 	}
-	if e.resumption != nil && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
-		if err := l.reports.add(m.GetAgreed()); err != nil {
+	if c.j.resumed && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
+		if err := l.reported.changes.add(m.GetAgreed()); err != nil {
 			l.lose(err)
 		}
 		return nil
 	}
 	if r.phase == recruitJoining { // joined handles the loss once the process is in the view
 		l.lose(cmp.Or(h.err, errEarly))
-		e.avoid(l.peer) // so that it is not recruited again before the peers learn of the loss
+		c.avoid(l.peer) // so that it is not recruited again before the peers learn of the loss
 		return nil
 	}
 	if h.err != nil {
 		l.lose(h.err)
-		e.giveUp(l, h.err)
+		c.giveUp(l, h.err)
 		return nil
 	}
 	r.heard = time.Now()
-	return e.advance(l, m)
+	return c.advance(l, r, m)
 }
 
 // advance moves a recruit from phase to phase, according to the messages of its peer.
-func (e *execution) advance(l *link, m *jobpb.FromPeer) *job.Result {
-	phase := l.recruit.phase
-	switch b := m.Body.(type) {
-	case *jobpb.FromPeer_Staging:
-		return nil
-	case *jobpb.FromPeer_Prepared:
-		if phase == recruitStaging {
-			e.preparedRecruit(l, b.Prepared)
-			return nil
+func (c *recruitment) advance(l *link, r *recruit, m *jobpb.FromPeer) *job.Result {
+	switch prepared, started := m.GetPrepared(), m.GetStarted(); {
+	case m.GetStaging() != nil:
+	case prepared.GetError() != "" || started.GetError() != "":
+		c.giveUp(l, errors.New(plain(prepared.GetError()+started.GetError())))
+	case prepared != nil && r.phase == recruitStaging:
+		l.redeemed, l.reported.machine = true, string(prepared.Machine[:min(len(prepared.Machine), maxMachine)])
+		r.phase = recruitStarting
+		c.startRecruit(l)
+	case started != nil && r.phase == recruitStarting:
+		r.phase = recruitEntering
+		if err := c.detection.watch(l); err != nil {
+			c.giveUp(l, err)
 		}
-	case *jobpb.FromPeer_Started:
-		if phase == recruitStarting {
-			e.startedRecruit(l, b.Started)
-			return nil
-		}
-	case *jobpb.FromPeer_Initialized:
-		if phase == recruitEntering && b.Initialized.GetProcess().View() == l.recruit.process && len(b.Initialized.Key) == proclink.KeySize {
-			return e.enter(l, l.recruit, b.Initialized.Key)
-		}
-	case *jobpb.FromPeer_Exited:
-		e.giveUp(l, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
-		return nil
-	case *jobpb.FromPeer_Aborted:
-		e.giveUp(l, errors.New("its process called Abort"))
-		return nil
+	default:
+		return c.advanceProcess(l, r, m)
 	}
-	e.giveUp(l, unexpected(m))
 	return nil
 }
 
-// preparedRecruit handles the answer of a recruit's peer to Prepare: it has all files, or an error.
-func (e *execution) preparedRecruit(l *link, m *jobpb.Prepared) {
-	if m.Error != "" {
-		e.giveUp(l, errors.New(plain(m.Error)))
-		return
+// advanceProcess handles a message about a process that runs and is to join.
+func (c *recruitment) advanceProcess(l *link, r *recruit, m *jobpb.FromPeer) *job.Result {
+	why := unexpected(m)
+	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Initialized:
+		if r.phase == recruitEntering && b.Initialized.GetProcess().View() == r.process && len(b.Initialized.Key) == proclink.KeySize {
+			return c.enter(l, r, b.Initialized.Key)
+		}
+	case *jobpb.FromPeer_Exited:
+		why = errors.New(plain("its process " + exitOf(b.Exited, l.peer).String()))
+	case *jobpb.FromPeer_Aborted:
+		why = errors.New("its process called Abort")
+	case *jobpb.FromPeer_Leaving:
+		why = errors.New("its owner needs the machine")
 	}
-	l.redeemed = true
-	l.machine = string(m.Machine[:min(len(m.Machine), maxMachine)])
-	l.recruit.phase = recruitStarting
-	e.startRecruit(l)
-}
-
-// startedRecruit handles the answer of a recruit's peer to Start: the process runs, or an error.
-func (e *execution) startedRecruit(l *link, m *jobpb.Started) {
-	if m.Error != "" {
-		e.giveUp(l, errors.New(plain(m.Error)))
-		return
-	}
-	l.recruit.phase = recruitEntering
-	e.watchRecruit(l)
+	c.dropAddition(l, r, why)
+	return nil
 }
 
 var errEarly = errors.New("protocol violation: message before its process had joined")
 
 // startRecruit sends the recruit's peer the current membership table. From then on the peer also
 // gets the messages to all peers.
-func (e *execution) startRecruit(l *link) {
+func (c *recruitment) startRecruit(l *link) {
 	r := l.recruit
-	v := e.state.View()
-	m := e.startMessage(v)
-	for p, on := range e.runsOn {
-		if v.Has(p) || e.entered(p) {
-			m.Members = append(m.Members, e.row(on, p))
+	v := c.state.View()
+	m := c.j.startMessage(v)
+	for p, on := range c.peers.runsOn {
+		if v.Has(p) || c.peers.entered(p, c.state.View()) {
+			m.Members = append(m.Members, c.peers.row(on, p))
 		}
 	}
-	m.Members = append(m.Members, e.row(l, r.process))
-	l.send(e.emitted(r.process.Rank)) // the peer must not send output that the user has
+	m.Members = append(m.Members, c.peers.row(l, r.process))
+	l.send(c.outputs.emitted(r.process.Rank)) // the peer must not send output that the user has
 	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
-}
-
-// row returns the row of a process in the membership table.
-func (e *execution) row(l *link, p view.Process) *jobpb.Member {
-	return &jobpb.Member{
-		Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: e.addrs(l.peer),
-		Machine: []byte(l.machine), Key: e.keyOf(l, p),
-	}
-}
-
-// entered reports whether all peers have been told where p runs although p is not in the view yet.
-// No peer accepts a view with a process that it does not know.
-func (e *execution) entered(p view.Process) bool {
-	return e.runsOn[p] != nil && e.state.View().State(p) == view.Vacant
-}
-
-// keyOf returns the public key of a process on l. It is nil if the process has not reported it, or
-// if Begin carries it.
-func (e *execution) keyOf(l *link, p view.Process) []byte {
-	if p.Replica < e.j.req.R {
-		return nil
-	}
-	return l.keys[p]
 }
 
 // enter requests the view in which a recruit joins its rank. The recruit waits in mpj.Init and has
 // a key. Before that, enter tells all peers where the process runs.
-func (e *execution) enter(l *link, r *recruit, key []byte) *job.Result {
+func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	p := r.process
-	s := e.state.Join(p)
+	s := c.state.Join(p)
 	if s.Propose == nil {
-		e.dropAddition(l, r, fmt.Errorf("process %v can no longer join the view", p))
+		c.dropAddition(l, r, fmt.Errorf("process %v can no longer join the view", p))
 		return nil
 	}
 	r.phase = recruitJoining
-	undo := e.registerRecruit(l, p, key)
-	err := e.j.keeper.writePeers(e)
-	if err != nil && e.resumption != nil { // a later process would give its number to another peer
+	undo := c.views.registerRecruit(l, p, key)
+	err := c.j.keeper.writePeers(c.peers)
+	if err != nil && c.j.resumed { // a later process would give its number to another peer
 		r.phase = recruitEntering
 		undo()
-		e.state.WithdrawJoin(p.Rank)
-		e.dropAddition(l, r, err)
+		c.state.WithdrawJoin(p.Rank)
+		c.dropAddition(l, r, err)
 		return nil
 	}
 	if err != nil {
-		e.j.warn(fmt.Sprintf("if this p2prun is killed, p2prun --attach will not show the output of rank %d replica %d: %v", p.Rank, p.Replica, err))
+		c.j.warn(fmt.Sprintf("if this p2prun is killed, p2prun --attach will not show the output of rank %d replica %d: %v", p.Rank, p.Replica, err))
 	}
-	e.runsOn[p] = l
-	if e.resumption != nil {
+	c.peers.runsOn[p] = l
+	if c.j.resumed {
 		if l.recruit != nil {
-			l.send(e.agreeMessage())
+			l.send(c.views.agreeMessage())
 		}
-		return e.requestJoin(l, p, s)
+		return c.requestJoin(l, p, s)
 	}
-	e.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
-	e.introduce(l, p)
-	return e.apply(s)
-}
-
-// joined lets a process that is now in the view leave mpj.Init, unless it was lost meanwhile.
-func (e *execution) joined(p view.Process) *job.Result {
-	l := e.runsOn[p]
-	if l == nil { // another submitter with the same key let it join
-		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on an unknown peer", p.Rank, p.Replica))
-		return nil
-	}
-	l.recruit = nil
-	delete(l.added, p)
-	if errors.Is(l.err, errUnknown) {
-		e.j.warn(fmt.Sprintf("rank %d replica %d joined after the start of the job, on a peer that could not be recorded: its output is not shown, and lost replicas are not replaced", p.Rank, p.Replica))
-		return nil
-	}
-	if l.err != nil {
-		return e.lose(l, "it was lost while it joined", l.err)
-	}
-	l.send(e.emitted(p.Rank))
-	if e.begin != nil {
-		l.send(e.begin)
-		e.probeAddresses(l)
-	}
-	return e.handleQueued(p)
-}
-
-// watchRecruit starts to watch the peer of a recruit. The job's detector group is fixed until the
-// next regroup, so until then the submitter and each new peer form a group of their own.
-func (e *execution) watchRecruit(l *link) {
-	cfg := e.j.s.cfg
-	if l.peer == cfg.Host.ID() {
-		return
-	}
-	group, err := cfg.Detector.Join(faultdetect.GroupConfig{
-		Job: jobpb.GroupOf(e.j.spec.ID, l.recruit.process), Members: []p2ppeer.ID{l.peer, cfg.Host.ID()}, Self: 1,
-		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
-		Verdict: func(v faultdetect.Verdict) {
-			if v.Member == 0 {
-				e.verdict(l, v)
-			}
-		},
-	})
-	if err != nil {
-		e.giveUp(l, err)
-		return
-	}
-	l.group = group
-	l.send(e.joinMessage(l.peer, cfg.Host.ID()))
+	c.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: c.peers.row(l, p)}})
+	c.views.introduce(l, p)
+	return c.apply(s)
 }
 
 // healed handles the report that a new process has caught up with the others of its rank.
-func (e *execution) healed(p view.Process, m *jobpb.Healed) *job.Result {
-	s := e.state.Healed(p)
+func (c *recruitment) healed(p view.Process, m *jobpb.Healed) *job.Result {
+	s := c.state.Healed(p)
 	if !s.Healed {
 		return nil
 	}
-	if e.healing == nil || !e.healing.Served(p.Rank) { // the previous process recruited it and told the user
-		return e.apply(s)
+	if c.healing == nil || !c.healing.Served(p.Rank) { // the previous process recruited it and told the user
+		return c.apply(s)
 	}
-	took := e.healing.Healed(p.Rank, e.elapsed())
-	delete(e.lacking, p.Rank)
-	e.recoveries = append(e.recoveries, took)
-	v := e.state.View()
-	e.j.emit(Event{
+	took := c.healing.Healed(p.Rank, c.j.elapsed())
+	delete(c.lacking, p.Rank)
+	c.recoveries = append(c.recoveries, took)
+	v := c.state.View()
+	c.j.emit(Event{
 		Kind: HealEvent, Rank: p.Rank, Took: took,
-		Placed: []Placed{{Process: p, Peer: e.runsOn[p].peer.String()}},
+		Placed: []Placed{{Process: p, Peer: c.peers.runsOn[p].peer.String()}},
 		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s given anew",
-			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(e.runsOn[p].peer), took.Seconds(),
+			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(c.peers.runsOn[p].peer), took.Seconds(),
 			plural(m.Messages, "message")),
 	})
-	r := e.apply(s)
-	e.heal() // ends the outage: the next loss in this rank is a new one
-	return r
+	return c.apply(s)
 }
 
 // plural returns a number with its noun, which is in the plural unless n is 1.
@@ -402,15 +333,23 @@ func plural(n uint64, what string) string {
 }
 
 // reportRecoveries tells the user how long ranks lacked a replica.
-func (e *execution) reportRecoveries() {
-	if len(e.recoveries) == 0 {
+func (c *recruitment) reportRecoveries() {
+	if len(c.recoveries) == 0 {
 		return
 	}
 	var sum time.Duration
-	for _, d := range e.recoveries {
+	for _, d := range c.recoveries {
 		sum += d
 	}
-	longest := slices.Max(e.recoveries)
-	e.j.emit(Event{Kind: HealEvent, Took: longest, Text: fmt.Sprintf("%s given to ranks that had lost one, %.1f s after the loss on average, %.1f s at most",
-		plural(uint64(len(e.recoveries)), "new replica"), (sum / time.Duration(len(e.recoveries))).Seconds(), longest.Seconds())})
+	longest := slices.Max(c.recoveries)
+	c.j.emit(Event{Kind: HealEvent, Took: longest, Text: fmt.Sprintf("%s given to ranks that had lost one, %.1f s after the loss on average, %.1f s at most",
+		plural(uint64(len(c.recoveries)), "new replica"), (sum / time.Duration(len(c.recoveries))).Seconds(), longest.Seconds())})
+}
+
+// requestJoin requests that process p, which runs on l, join the view by the change in s.
+func (c *recruitment) requestJoin(l *link, p view.Process, s job.Effects) *job.Result {
+	if l.number > 0 {
+		c.peers.ask(c.views.introduceMessage(l, p))
+	}
+	return c.apply(s)
 }

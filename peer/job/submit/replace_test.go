@@ -240,8 +240,9 @@ func TestResumedJobReportsThatItCannotReplace(t *testing.T) {
 // TestNoPeerIsRecruitedWhileANumberIsUnknown: a new peer could get the missing number.
 func TestNoPeerIsRecruitedWhileANumberIsUnknown(t *testing.T) {
 	e := newBed(t, never, 1, 1).partedOn()
-	e.partitioned, e.resumption, e.healing = false, &resumption{caughtUp: true}, newHealing(2)
-	for i, l := range e.links {
+	e.resume()
+	e.partition.active, e.resumption.caughtUp, e.recruitment.healing = false, true, newHealing(2)
+	for i, l := range e.peers.links {
 		l.number = i // 0 means that it has none
 	}
 	for _, p := range e.state.View().Processes() {
@@ -254,7 +255,7 @@ func TestNoPeerIsRecruitedWhileANumberIsUnknown(t *testing.T) {
 	for range 3 {
 		e.heal()
 	}
-	if e.search != nil || e.healing.Served(0) {
+	if e.recruitment.search != nil || e.recruitment.healing.Served(0) {
 		t.Error("a peer is looked for")
 	}
 }

@@ -90,12 +90,12 @@ func reporters(voices []changeReport, c view.Change) (ids []p2ppeer.ID) {
 // that run a process in v, which will receive that change if they have not yet. If there is none,
 // it uses the reports of the other connected peers: those whose processes failed earlier or joined
 // later.
-func (e *execution) nextChanges(v view.View) (all []changeReport) {
+func (a *resumption) nextChanges(v view.View) (all []changeReport) {
 	var others []changeReport
-	for _, l := range e.links {
-		c, said := l.reports.of(v)
+	for _, l := range a.peers.links {
+		c, said := l.reported.changes.of(v)
 		switch part := slices.ContainsFunc(l.processes, v.Has); {
-		case l.err != nil || isDisconnected(l) || !said && l.reports.outside:
+		case l.err != nil || isDisconnected(l) || !said && l.reported.changes.outside:
 		case part:
 			all = append(all, changeReport{l.peer, !said, c})
 		case said:
@@ -109,9 +109,9 @@ func (e *execution) nextChanges(v view.View) (all []changeReport) {
 }
 
 // after returns the view after v and all known changes that follow it.
-func (e *execution) after(v view.View) view.View {
+func (a *resumption) after(v view.View) view.View {
 	for {
-		c, ok, _ := decide(e.nextChanges(v))
+		c, ok, _ := decide(a.nextChanges(v))
 		next, changed := c.Apply(v)
 		if !ok || !changed {
 			return v
@@ -121,11 +121,11 @@ func (e *execution) after(v view.View) view.View {
 }
 
 // rejectImpossible gives up the peers that report a change after v that cannot follow v.
-func (e *execution) rejectImpossible(v view.View) (r *job.Result) {
-	for _, l := range e.links {
-		c, said := l.reports.of(v)
+func (a *resumption) rejectImpossible(v view.View) (r *job.Result) {
+	for _, l := range a.peers.links {
+		c, said := l.reported.changes.of(v)
 		if _, follows := c.Apply(v); l.err == nil && said && !follows {
-			r = cmp.Or(r, e.protocolError(l, fmt.Errorf("it reports that %v after view %d, which is impossible", c, v.Epoch)))
+			r = cmp.Or(r, a.protocolError(l, fmt.Errorf("it reports that %v after view %d, which is impossible", c, v.Epoch)))
 		}
 	}
 	return r

@@ -137,17 +137,18 @@ func TestReportsOfAHostilePeerThatFailedAreIgnored(t *testing.T) {
 // reports.
 func TestReportsOfARemovedPeerCount(t *testing.T) {
 	e := newHearing(t)
+	e.resume()
 	v := e.state.View()
-	for i, l := range e.links {
+	for i, l := range e.peers.links {
 		if i%2 == 0 {
-			if err := l.reports.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
+			if err := l.reported.changes.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		l.reports.outside = i < 2
+		l.reported.changes.outside = i < 2
 	}
 	var got []bool // silent
-	for _, voice := range e.nextChanges(v) {
+	for _, voice := range e.resumption.nextChanges(v) {
 		got = append(got, voice.silent)
 	}
 	if want := []bool{false, false, true}; !slices.Equal(got, want) {

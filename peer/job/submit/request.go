@@ -127,3 +127,6 @@ func (r Request) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+// heals reports whether lost replicas are replaced.
+func (r Request) heals() bool { return r.Heal && r.R > 1 }

@@ -3,6 +3,7 @@ package submit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -10,8 +11,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/job"
-	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -61,11 +62,11 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 		left := time.Until(deadline)
 		if errors.Is(err, errApart) {
 			q.leave(ctx)
-			return nil, j.refuseApart()
+			return nil, refuseApart(j.req.N)
 		}
 		if ctx.Err() == nil && left <= 0 {
 			q.leave(ctx)
-			return nil, j.shortage(q.considered, err)
+			return nil, q.considered.shortage(j.req, err)
 		}
 		var place reservation.Place
 		if short != nil {
@@ -78,8 +79,7 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 			_ = q.handleResult(ctx, s) // after an error, the attempt uses the known candidates
 		case <-ctx.Done():
 			q.leave(ctx)
-			r := stoppedBy(ctx, j.req)
-			return nil, &r
+			return nil, stoppedBy(ctx, j.req)
 		}
 	}
 }
@@ -178,12 +178,12 @@ func (q *slotSearch) handleResult(ctx context.Context, f searchResult) error {
 	if outdated := q.j.s.cfg.Outdated; outdated != nil {
 		q.considered.outdated(outdated())
 	}
-	q.candidates = reservation.Remember(q.j.eligible(f.candidates, q.considered), q.candidates)
+	q.candidates = reservation.Remember(q.j.known.eligible(f.candidates, q.considered), q.candidates)
 	for _, c := range q.candidates {
-		q.j.met[c.Peer] = c
+		q.j.known.met[c.Peer] = c
 	}
 	if q.byData() {
-		q.j.askCached(ctx, q.candidates)
+		q.askCached(ctx, q.candidates)
 	}
 	return nil
 }
@@ -229,42 +229,42 @@ func lingering(ctx context.Context, longer time.Duration) (context.Context, cont
 	}
 }
 
-// eligible returns the candidates that can run the program, and records why the others cannot.
-func (j *run) eligible(found []discovery.Candidate, why considered) []reservation.Candidate {
-	var out []reservation.Candidate
-	for _, c := range found {
-		id := c.AddrInfo.ID
-		if !j.spec.RunsOn(c.Offer.OS, c.Offer.Arch) {
-			why[id] = verdict{job.Platforms, c.Offer.OS + "/" + c.Offer.Arch}
-			continue
-		}
-		if j.excluded[id] {
-			why[id] = verdict{job.Unfit, ""}
-			continue
-		}
-		j.s.cfg.Host.Peerstore().AddAddrs(id, c.AddrInfo.Addrs, time.Hour)
-		out = append(out, reservation.Candidate{
-			Peer: id, Slots: c.Offer.Free(), Total: c.Offer.SlotsTotal,
-			Speed: effectiveSpeed(c.Offer), RTT: c.RTT, Domain: j.domain(c.AddrInfo, c.Offer),
-		})
-	}
-	return out
+// Processes share memory only within one peer. So a job that allows only shared-memory channels
+// runs on one peer, or is refused before it gets slots.
+
+// together reports whether all processes of r have to run on one peer.
+func (r Request) together() bool {
+	return r.N > 1 && slices.Equal(r.Channels, []string{string(proclink.Shm)})
 }
 
-// kinds returns the kinds of the job's programs, as owners' policies name them.
-func (j *run) kinds() []string {
-	var kinds []string
-	for _, p := range j.spec.Programs {
-		kind := policy.Native
-		if p.Wasm() {
-			kind = policy.Wasm
-		}
-		if !slices.Contains(kinds, string(kind)) {
-			kinds = append(kinds, string(kind))
+// onePeer returns the one candidate to ask for all n slots. Each turn selects another one, those
+// with n free slots first. It returns none if no candidate has n slots.
+func onePeer(candidates []reservation.Candidate, n, turn int) []reservation.Candidate {
+	var free, later []reservation.Candidate
+	for _, c := range candidates {
+		switch {
+		case c.Slots >= n:
+			free = append(free, c)
+		case c.Total >= n:
+			later = append(later, c)
 		}
 	}
-	return kinds
+	all := append(free, later...)
+	if len(all) == 0 {
+		return nil
+	}
+	i := turn % len(all)
+	return all[i : i+1]
 }
 
-// effectiveSpeed returns the part of a peer's speed that the load of its machine leaves.
-func effectiveSpeed(o discovery.Offer) int { return int(float64(o.Speed) / (1 + o.Load)) }
+// errApart reports that no candidate has enough slots for a job that must run on one peer.
+var errApart = errors.New("no peer has room for all processes")
+
+// refuseApart returns the result of a job for which no peer has enough slots.
+func refuseApart(n int) *job.Result {
+	return &job.Result{
+		Status:  job.StatusShortage,
+		Message: fmt.Sprintf("no peer has the %d slots needed: with --channels shm all processes run on one peer", n),
+		Hint:    "allow other channels (--channels shm,tcp,stream), or lower -n",
+	}
+}

@@ -21,9 +21,9 @@ import (
 // display.
 
 // layOut writes the collected files, and tells the user their directory.
-func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifest) error {
-	req := e.j.req
-	dir, manifests := destination(req, e.j.spec.ID, manifests)
+func (c *collector) layOut(ctx context.Context, manifests []filetransfer.Manifest) error {
+	req := c.j.req
+	dir, manifests := destination(req, c.j.spec.ID, manifests)
 	files := 0
 	for _, m := range manifests {
 		if len(m) == 0 {
@@ -34,12 +34,12 @@ func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifes
 				return err
 			}
 		}
-		if err := e.j.s.cfg.Files.Store().MaterializeNew(ctx, m, dir); err != nil {
+		if err := c.j.s.cfg.Files.Store().MaterializeNew(ctx, m, dir); err != nil {
 			return err
 		}
 	}
 	if req.NewFolder && dir != req.OutputDir {
-		e.j.warn(fmt.Sprintf("%d output files are in %s", files, filepath.Base(dir)))
+		c.j.warn(fmt.Sprintf("%d output files are in %s", files, filepath.Base(dir)))
 	}
 	return nil
 }

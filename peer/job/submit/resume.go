@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
@@ -17,7 +16,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -39,22 +37,35 @@ import (
 // all others. A message about such a process waits until the process is in the view here.
 //
 // Once this process has caught up, it replaces lost replicas as the previous one did (recruit.go),
-// with the recorded program and inputs (work.go). It asks all reachable members of the view group
-// to add the new peer (Introduce); the leader adds it once. It records the number of that peer
-// before it sends the number to any peer. A process that is recorded and not in the view joins
-// before the search for another one starts. So two peers never get the same number or process. (The
-// process that started the job continues to replace replicas even if it cannot record them; see
-// ARCHITECTURE.)
+// with the recorded program and inputs (work.go). A process that is recorded and not in the view
+// joins before the search for another one starts. docs/rationale.md tells how no two peers get the
+// same number in the view group.
 
-// resumption is the state of a resumed job.
+// A resumption applies the changes of the view that the peers of a resumed job report, and decides
+// which peers to wait for.
 type resumption struct {
-	hurried   bool                              // do not wait any longer for peers whose processes have all failed
-	waited    bool                              // do not wait any longer for any disconnected peer
-	due       bool                              // give up late peers that run nothing, in the next loseLate
-	asked     bool                              // a request is not agreed on yet
-	caughtUp  bool                              // with everything that the connected peers know
-	collected map[view.Process]*jobpb.Collected // file lists that arrived before they were needed
+	j             *run
+	state         *job.State
+	peers         *membership
+	deadlines     *deadlines
+	commit        func(c view.Change, by []p2ppeer.ID) *job.Result // applies a change that these peers report
+	lose          func(l *link, why string, err error) *job.Result // gives a peer up
+	protocolError func(l *link, err error) *job.Result             // gives up a peer that broke the protocol
+
+	waits    waiting
+	due      bool // give up late peers that run nothing, in the next loseLate
+	asked    bool // a request is not agreed on yet
+	caughtUp bool // with everything that the connected peers know
 }
+
+// waiting tells for which disconnected peers a resumption still waits.
+type waiting int
+
+const (
+	forAll   waiting = iota
+	forParts         // not for peers whose processes have all failed
+	forNone
+)
 
 // Attach resumes a kept job and continues as Run would have. When ctx ends, the job is cancelled.
 // The result has StatusUsage if there is no such job, or if another process follows it.
@@ -88,8 +99,8 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("no listener: %w", err)) }, k, s.cfg.Resident)
 	defer j.printer.close()
 	e := newResumption(j, shown, printed, begin)
-	e.until, _ = ctx.Deadline()
-	if e.healing != nil && !e.numbersKnown() {
+	e.j.until, _ = ctx.Deadline()
+	if e.recruitment.healing != nil && !e.peers.numbersKnown() {
 		lacks = errors.New("the record lacks data that their peers need")
 	}
 	if lacks != nil && k.kept.Result == nil {
@@ -99,10 +110,12 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 		s.setOver(j.spec.ID)
 		e.stop(cmp.Or(over.Message, "done"))
 		e.close()
-		j.printRest(shown)
+		for _, o := range k.rest(shown) {
+			j.emit(o)
+		}
 		return j.conclude(*over)
 	}
-	return j.conclude(e.finish(ctx))
+	return j.conclude(e.finish(ctx, nil))
 }
 
 // runAgain returns the run of a kept job. The error is the reason why lost replicas cannot be
@@ -111,10 +124,11 @@ func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 	req := k.kept.Request
 	req.Explain = false
 	j = &run{
-		s: s, req: req, keeper: k, excluded: make(map[p2ppeer.ID]bool),
+		s: s, req: req, keeper: k, known: knownPeers{s: s, excluded: make(map[p2ppeer.ID]bool)},
 		spec: jobspec.Spec{ID: k.kept.Job, Submitter: s.cfg.Host.ID(), N: req.N, R: req.R, Name: req.Name},
 		log:  s.cfg.Log.With().Str("job", k.kept.Job).Logger(),
 	}
+	j.known.spec = &j.spec
 	j.status = Status{Job: k.kept.Job, Name: req.Name, N: req.N, R: req.R, Since: k.kept.Since}
 	if req.Heal {
 		lacks = k.readWork(j)
@@ -132,29 +146,28 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)
-	e.resumption = &resumption{collected: make(map[view.Process]*jobpb.Collected)}
-	e.emission, e.begin = job.ResumeEmission(shown), begin
+	e.peers.serveSites()
+	e.resume()
+	e.begin = begin
+	e.outputs.resume(shown, printed)
 	if begin != nil {
+		e.peers.reopens = true
 		e.state.Resume()
 	}
-	for rank := range shown {
-		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
+	if e.confirmation.accounts != nil {
+		e.confirmation.accounts.Speakers = nil // earlier ones are unknown
 	}
-	if e.accounts != nil {
-		e.printed = printed
-		e.accounts.Speakers = nil // earlier ones are unknown
-	}
-	e.reconnectDeadline = time.After(j.req.Away)
+	e.deadlines.reconnect = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)
-	for i, l := range e.links {
+	for i, l := range e.peers.links {
 		kept := j.keeper.kept.Peers[i]
-		l.redeemed, l.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
+		l.redeemed, l.reported.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
 		if before := latest[l.peer]; before != nil { // the peer was recruited again later
 			before.lose(errRetired)
 		}
 		latest[l.peer] = l
 	}
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		e.disconnect(l, nil)
 	}
 	return e
@@ -174,9 +187,9 @@ func readAddrs(texts []string) (all []ma.Multiaddr) {
 func (a *resumption) handle(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Agreed:
-		return true, l.reports.add(b.Agreed)
+		return true, l.reported.changes.add(b.Agreed)
 	case *jobpb.FromPeer_Outside:
-		l.reports.outside = true
+		l.reported.changes.outside = true
 	case *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
 		*jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
 	default:
@@ -185,43 +198,17 @@ func (a *resumption) handle(l *link, m *jobpb.FromPeer) (meant bool, err error) 
 	return true, nil
 }
 
-// queueUntilJoined queues a message about a process that has yet to join, according to the changes
-// applied so far.
-func (e *execution) queueUntilJoined(h received, p view.Process) *job.Result {
-	putOff, err := e.toJoin[p].add(h)
-	if err != nil {
-		return e.protocolError(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
-	}
-	e.toJoin[p] = putOff
-	return nil
-}
-
-// handleQueued handles the queued messages about a process that has joined.
-func (e *execution) handleQueued(p view.Process) (r *job.Result) {
-	putOff := e.toJoin[p]
-	delete(e.toJoin, p)
-	for _, h := range putOff.said {
-		r = cmp.Or(r, e.handle(h))
-	}
-	return r
-}
-
 // overdueFailed is how long peers may take to reconnect if all their processes have failed
 // according to the other peers. Most of them no longer exist.
 const overdueFailed = 2 * time.Second
 
 // dropLatePeers continues without the peers that have not reconnected in time.
-func (e *execution) dropLatePeers() *job.Result {
-	switch a := e.resumption; {
-	case a == nil && e.peersDeadline != nil: // this process did not run meanwhile: the peers get more time
-	case a == nil:
-		return e.loseDisconnected("it has not come back")
-	case a.hurried:
-		a.waited, a.due = true, true
-	default:
-		a.hurried, e.peersDeadline = true, time.After(e.j.s.waits.reconnect)
+func (a *resumption) dropLatePeers() {
+	if a.waits == forAll {
+		a.waits, a.deadlines.peers = forParts, time.After(a.j.s.waits.reconnect)
+	} else {
+		a.waits, a.due = forNone, true
 	}
-	return nil
 }
 
 // agreeWithin is how long the view group may take to agree on a change: many times what a majority
@@ -230,17 +217,17 @@ const agreeWithin = 30 * time.Second
 
 // catchUp applies the agreed changes once the messages that led to them have arrived, and gives up
 // the peers that the job no longer needs.
-func (e *execution) catchUp() (r *job.Result) {
+func (a *resumption) catchUp() (r *job.Result) {
 	present, away := 0, 0
 	isPart := func(l *link) bool { return l.err == nil && l.recruit == nil }
-	agreed := e.state.View()
-	if e.resumption.hurried {
-		agreed = e.after(agreed)
+	agreed := a.state.View()
+	if a.waits != forAll {
+		agreed = a.after(agreed)
 	}
-	for _, l := range e.links {
+	for _, l := range a.peers.links {
 		switch {
 		case !isPart(l):
-		case l.disconnected && e.resumption.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
+		case l.session.disconnected && a.waits != forAll && !slices.ContainsFunc(l.processes, agreed.Has): // it will not reconnect
 		case isDisconnected(l):
 			away++
 		default:
@@ -249,106 +236,46 @@ func (e *execution) catchUp() (r *job.Result) {
 	}
 	switch {
 	case present > 0:
-		if e.peersDeadline == nil && !e.resumption.waited {
-			e.peersDeadline = time.After(overdueFailed)
+		if a.deadlines.peers == nil && a.waits != forNone {
+			a.deadlines.peers = time.After(overdueFailed)
 		}
-	case !slices.ContainsFunc(e.links, isPart):
-		if !e.state.Over() { // otherwise the code that needs the peer reports it
-			return e.nothingLeft()
+	case !slices.ContainsFunc(a.peers.links, isPart):
+		if !a.state.Over() { // otherwise the code that needs the peer reports it
+			return a.nothingLeft()
 		}
-	case e.reconnectDeadline == nil:
-		e.reconnectDeadline = time.After(e.j.req.Away)
+	case a.deadlines.reconnect == nil:
+		a.deadlines.reconnect = time.After(a.j.req.Away)
 	}
-	if away == 0 || e.resumption.waited {
-		r = e.takeChanges()
+	if away == 0 || a.waits == forNone {
+		r = a.takeChanges()
 	}
-	if e.resumption.waited && r == nil {
-		r = e.loseLate(present)
+	if a.waits == forNone && r == nil {
+		r = a.loseLate(present)
 	}
 	if present > 0 {
-		e.limit()
+		a.limit()
 	}
-	e.resumption.caughtUp = present > 0 && (away == 0 || e.resumption.waited)
+	a.caughtUp = present > 0 && (away == 0 || a.waits == forNone)
 	return r
 }
 
-// numbersKnown reports whether the numbers of all peers in the view group are known, so that a new
-// peer can get an unused one.
-func (e *execution) numbersKnown() bool {
-	for _, l := range e.runsOn {
-		if l.number == 0 && l.peer != e.j.s.cfg.Host.ID() {
-			return false
-		}
-	}
-	return true
-}
-
-// requestJoin requests that process p, which runs on l, join the view by the change in s.
-func (e *execution) requestJoin(l *link, p view.Process, s job.Effects) *job.Result {
-	if l.number > 0 {
-		e.ask(e.introduceMessage(l, p))
-	}
-	return e.apply(s)
-}
-
-// repeatJoin repeats to a peer that p is to join, since the peer may have missed it.
-func (e *execution) repeatJoin(to *link, p view.Process) {
-	if l := e.runsOn[p]; l.number > 0 {
-		to.send(e.introduceMessage(l, p))
-	}
-	to.send(e.proposeMessage(view.Change{Process: p, To: view.Live}))
-}
-
-// introduceMessage asks the view group to add the peer of l, where p runs.
-func (e *execution) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
-	n := e.newcomer(l, p)
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Row: n.Row, Signature: n.Signature}}}
-}
-
-// proposeMessage requests a change, signed by the submitter's peer. The signature makes it valid
-// although this process is not in the view group.
-func (e *execution) proposeMessage(c view.Change) *jobpb.ToPeer {
-	m := jobpb.FromChange(c, 0)
-	p, err := viewgroup.Sign(e.key(), e.j.spec.ID, 0, c)
-	if err != nil { // the peers refuse the change, and this warning tells the user why
-		e.j.warn(err.Error())
-	}
-	m.Signature = p.Signature
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
-}
-
-// key returns the private key of the submitter's peer.
-func (e *execution) key() crypto.PrivKey {
-	h := e.j.s.cfg.Host
-	return h.Peerstore().PrivKey(h.ID())
-}
-
-// ask sends m to the members of the view group, to which this process does not belong.
-func (e *execution) ask(m *jobpb.ToPeer) {
-	for _, l := range e.links {
-		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
-			l.send(m)
-		}
-	}
-}
-
 // limit limits the time that the view group may take for requested changes.
-func (e *execution) limit() {
-	if waits := len(e.state.Asked()) > 0; !waits {
-		e.reconnectDeadline, e.resumption.asked = nil, false
-	} else if !e.resumption.asked { // without a majority, no change is agreed on
-		e.reconnectDeadline, e.resumption.asked = time.After(agreeWithin), true
+func (a *resumption) limit() {
+	if waits := len(a.state.Asked()) > 0; !waits {
+		a.deadlines.reconnect, a.asked = nil, false
+	} else if !a.asked { // without a majority, no change is agreed on
+		a.deadlines.reconnect, a.asked = time.After(agreeWithin), true
 	}
 }
 
 // takeChanges applies the changes that the connected peers report.
-func (e *execution) takeChanges() *job.Result {
+func (a *resumption) takeChanges() *job.Result {
 	for {
-		v := e.state.View()
-		if r := e.rejectImpossible(v); r != nil {
+		v := a.state.View()
+		if r := a.rejectImpossible(v); r != nil {
 			return r
 		}
-		voices := e.nextChanges(v)
+		voices := a.nextChanges(v)
 		c, ok, err := decide(voices)
 		if err != nil {
 			return contradicted(voices)
@@ -356,15 +283,15 @@ func (e *execution) takeChanges() *job.Result {
 		if !ok {
 			break
 		}
-		e.addPlaceholder(c)
-		if r := e.commit(c, reporters(voices, c)); r != nil {
+		a.peers.addPlaceholder(c)
+		if r := a.commit(c, reporters(voices, c)); r != nil {
 			return r
 		}
 	}
-	for _, l := range e.links {
+	for _, l := range a.peers.links {
 		// The peer may lead the view group, and only the leader can add a new peer.
-		votes := e.healing != nil && time.Since(l.disconnectedAt) < e.j.s.waits.reconnect
-		if l.err == nil && l.disconnected && !votes && !slices.ContainsFunc(l.processes, e.state.View().Has) {
+		votes := a.j.req.heals() && time.Since(l.session.since) < a.j.s.waits.reconnect
+		if l.err == nil && l.session.disconnected && !votes && !slices.ContainsFunc(l.processes, a.state.View().Has) {
 			l.lose(errSilent)
 		}
 	}
@@ -375,46 +302,34 @@ func (e *execution) takeChanges() *job.Result {
 // time. Until then, the output or the files of a finished process there may still be needed. The
 // other peers detect the loss of a peer with a live process (absentsubmitter.go). present is the number of
 // connected peers.
-func (e *execution) loseLate(present int) (r *job.Result) {
-	a, late := e.resumption, false
+func (a *resumption) loseLate(present int) (r *job.Result) {
+	late := false
 	if present == 0 { // this machine may be cut off
-		a.due, e.peersDeadline = false, nil
+		a.due, a.deadlines.peers = false, nil
 		return nil
 	}
-	for _, l := range e.links {
+	for _, l := range a.peers.links {
 		switch {
-		case l.err != nil || !l.disconnected || slices.ContainsFunc(l.processes, e.state.View().Live):
-		case !a.due || time.Since(l.disconnectedAt) < e.j.s.waits.reconnect:
+		case l.err != nil || !l.session.disconnected || slices.ContainsFunc(l.processes, a.state.View().Live):
+		case !a.due || time.Since(l.session.since) < a.j.s.waits.reconnect:
 			late = true
 		default:
-			r = cmp.Or(r, e.lose(l, "it has not come back", errSilent))
+			r = cmp.Or(r, a.lose(l, "it has not come back", errSilent))
 		}
 	}
-	if a.due = false; late && e.peersDeadline == nil {
-		e.peersDeadline = time.After(e.j.s.waits.reconnect)
+	if a.due = false; late && a.deadlines.peers == nil {
+		a.deadlines.peers = time.After(a.j.s.waits.reconnect)
 	}
 	return r
 }
 
 var errUnknown = errors.New("its peer is unknown")
 
-// addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be
-// recorded. The process continues to run: it may be the only one left of its rank.
-func (e *execution) addPlaceholder(c view.Change) {
-	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
-		return
-	}
-	l := newLink(reservation.Placement{}, c.Process)
-	l.err, l.redeemed = errUnknown, true
-	l.cancel()
-	e.runsOn[c.Process] = l
-}
-
 // nothingLeft returns the result of a job that no peer runs any more.
-func (e *execution) nothingLeft() *job.Result {
+func (a *resumption) nothingLeft() *job.Result {
 	return &job.Result{
 		Status:  job.StatusLost,
-		Message: fmt.Sprintf("nothing of job %s is left at its peers: it was over, or they have waited for longer than %v (--away)", e.j.spec.ID, e.j.req.Away),
+		Message: fmt.Sprintf("nothing of job %s is left at its peers: it was over, or they have waited for longer than %v (--away)", a.j.spec.ID, a.j.req.Away),
 		Hint:    "start it again",
 	}
 }

@@ -4,20 +4,19 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -35,9 +34,10 @@ type run struct {
 	local      map[filetransfer.Digest]filetransfer.Source // sources of the job's contents on this machine
 	downloaded []filetransfer.Digest                       // contents that were downloaded
 
-	status   Status
-	excluded map[p2ppeer.ID]bool                  // peers that failed to stage or start the job
-	met      map[p2ppeer.ID]reservation.Candidate // candidates found so far
+	status  Status
+	resumed bool      // another process started the job
+	until   time.Time // end of the job's time limit; zero: none
+	known   knownPeers
 }
 
 func newRun(s *Submitter, req Request) *run {
@@ -45,8 +45,7 @@ func newRun(s *Submitter, req Request) *run {
 	rand.Read(id[:]) // never fails
 	j := &run{
 		s: s, req: req,
-		excluded: make(map[p2ppeer.ID]bool),
-		met:      make(map[p2ppeer.ID]reservation.Candidate),
+		known: knownPeers{s: s, excluded: make(map[p2ppeer.ID]bool), met: make(map[p2ppeer.ID]reservation.Candidate)},
 		spec: jobspec.Spec{
 			ID:        hex.EncodeToString(id[:]),
 			Submitter: s.cfg.Host.ID(),
@@ -59,6 +58,7 @@ func newRun(s *Submitter, req Request) *run {
 			Settings:  req.Settings,
 		},
 	}
+	j.known.spec = &j.spec
 	j.log = s.cfg.Log.With().Str("job", j.spec.ID).Logger()
 	j.status = Status{Job: j.spec.ID, Name: req.Name, N: req.N, R: req.R, Since: j.spec.Created}
 	return j
@@ -114,7 +114,7 @@ func (j *run) run(ctx context.Context) job.Result {
 	defer j.s.cfg.Files.Store().Unpin(j.spec.ID)
 	if err := j.describe(ctx); err != nil {
 		if ctx.Err() != nil {
-			return stoppedBy(ctx, j.req)
+			return *stoppedBy(ctx, j.req)
 		}
 		return job.Result{Status: job.StatusUsage, Message: err.Error()}
 	}
@@ -128,18 +128,20 @@ func (j *run) run(ctx context.Context) job.Result {
 		if j.req.DryRun {
 			return j.plan(ctx, reserved)
 		}
-		j.warnCorrelated(j.planned(reserved))
+		j.warnCorrelated(j.known.planned(reserved))
 		e := newExecution(j, reserved)
-		err := e.prepare(ctx)
+		e.peers.serveSites()
+		start := e.startup()
+		err := start.prepare(ctx)
 		if err == nil {
-			return e.finish(ctx)
+			return e.finish(ctx, start.early)
 		}
 		excluded := j.exclude(e)
 		e.stop("could not be started everywhere")
 		e.close()
 		switch {
 		case ctx.Err() != nil:
-			return stoppedBy(ctx, j.req)
+			return *stoppedBy(ctx, j.req)
 		case !made.again(excluded, time.Now().Before(deadline)):
 			return job.Result{Status: job.StatusShortage, Message: fmt.Sprintf("gave up after %d attempts: %v", made.all, err)}
 		}
@@ -150,95 +152,77 @@ func (j *run) run(ctx context.Context) job.Result {
 // exclude excludes the peers that were at fault from the next attempt, and reports whether there
 // were any.
 func (j *run) exclude(e *execution) (any bool) {
-	for _, l := range e.links {
+	for _, l := range e.peers.links {
 		if l.err != nil {
-			j.excluded[l.peer], any = true, true
+			j.known.excluded[l.peer], any = true, true
 		}
 	}
 	return any
 }
 
-// describe hashes the program and the input files, and signs the job.
-func (j *run) describe(ctx context.Context) error {
-	err := errors.Join(checkOutputDir(j.req), checkUnused(j.req))
-	if err != nil {
-		return err
+// elapsed returns how long the job has been running.
+func (j *run) elapsed() time.Duration { return time.Since(j.status.Since) }
+
+// replaceAfter returns how long a peer that stages or starts the job may be silent if another peer
+// can replace it: as long as the fault detector would wait.
+func (j *run) replaceAfter() time.Duration { return j.s.cfg.Hang + j.s.waits.replaceAfter }
+
+// startMessage returns a Start message for a view. The caller adds the membership table.
+func (j *run) startMessage(v view.View) *jobpb.Start {
+	m := &jobpb.Start{
+		View: jobpb.FromView(v), Channels: j.req.Channels, Heal: j.req.heals(),
+		AwayNs: int64(j.req.Away), Returns: j.keeper != nil,
 	}
-	files, err := j.download(ctx)
-	if err != nil {
-		return err
+	if !j.until.IsZero() {
+		m.LeftNs = int64(max(time.Until(j.until), 1))
 	}
-	files = slices.Concat(files, j.req.Inputs)
-	if j.inputs, err = filetransfer.Build(ctx, files); err != nil {
-		return err
-	}
-	j.local = filetransfer.Locate(j.inputs, files)
-	if err := j.describePrograms(ctx); err != nil {
-		return err
-	}
-	encoded, err := j.inputs.Marshal()
-	if err != nil {
-		return fmt.Errorf("list of input files: %w", err)
-	}
-	store := j.s.cfg.Files.Store()
-	digest, err := store.Put(ctx, j.spec.ID, encoded)
-	if err != nil {
-		return fmt.Errorf("keep list of input files: %w", err)
-	}
-	j.local[digest] = filetransfer.Source{From: store.Path(digest)}
-	list := filetransfer.WantOf(encoded)
-	j.spec.Inputs, j.spec.InputsLen, j.spec.InputsPieces = digest.String(), list.Size, list.Pieces
-	j.envelope, err = j.spec.Sign(j.s.cfg.Key)
-	if len(j.envelope) > jobspec.MaxEncoded {
-		err = fmt.Errorf("the job's description has %d bytes, at most %d are allowed: put long arguments into a file; programs may have about 6 GiB in total", len(j.envelope), jobspec.MaxEncoded)
-	}
-	if err != nil {
-		return err
-	}
-	if err := j.keeper.writeWork(j); err != nil {
-		j.warn(unreplaced(err))
-	}
-	return nil
+	return m
 }
 
-func (j *run) describePrograms(ctx context.Context) error {
-	for _, p := range j.req.Programs {
-		source := []filetransfer.Source{{Path: "program", From: p.Path}}
-		m, err := filetransfer.Build(ctx, source)
-		if err != nil {
-			return fmt.Errorf("program: %w", err)
-		}
-		if m[0].Size == 0 {
-			return fmt.Errorf("program %s: the file is empty", p.Path)
-		}
-		maps.Copy(j.local, filetransfer.Locate(m, source))
-		j.storeProgram(ctx, p.Path, m[0])
-		j.spec.Programs = append(j.spec.Programs, jobspec.Program{
-			OS: p.OS, Arch: p.Arch, Digest: m[0].Digest.String(), Size: m[0].Size, Pieces: m[0].Pieces,
-		})
-	}
-	return nil
+// conclude reports the job's result.
+func (j *run) conclude(r job.Result) job.Result {
+	j.emit(Event{Kind: ResultEvent, Result: &r})
+	return r
 }
 
-// storeProgram copies a program that a p2prun has handed to a resident peer into the store. A
-// program that a p2prun has built is lost if that p2prun is killed, and a replacement for a lost
-// replica still needs it. If the copy fails, for instance for lack of space, the job continues to
-// use the original file.
-func (j *run) storeProgram(ctx context.Context, program string, e filetransfer.Entry) {
-	if !j.s.cfg.Resident || e.Size > maxStoredProgram {
-		return
+// takenOver returns the result of a job that another process has resumed.
+func (j *run) takenOver() *job.Result {
+	return &job.Result{
+		Status:  job.StatusLost,
+		Message: fmt.Sprintf("another p2prun has resumed job %s", j.spec.ID),
+		Hint:    "the output continues there; if that process ends before the job, p2prun --attach resumes the job",
 	}
-	store := j.s.cfg.Files.Store()
-	content, err := os.ReadFile(program)
-	if err == nil {
-		_, err = store.Put(ctx, j.spec.ID, content)
-	}
-	if err != nil || !store.Has(e.Digest) {
-		j.log.Info().Err(err).Msg("the program is used from its original path")
-		return
-	}
-	j.local[e.Digest] = filetransfer.Source{From: store.Path(e.Digest)}
 }
 
-// maxStoredProgram limits, in bytes, the size of a program that storeProgram reads into memory.
-const maxStoredProgram = 256 << 20
+// hang returns the silence that the job's fault detector tolerates.
+func (j *run) hang() time.Duration {
+	switch cfg := j.s.cfg; {
+	case !j.toleratesOutages():
+		return cfg.Hang
+	case cfg.Mode == faultdetect.Gossip: // gossip suspects a peer only after this time
+		return minOutage
+	}
+	return maxOutage
+}
+
+// toleratesOutages reports whether the job waits longer for a silent peer than the tolerated hang.
+func (j *run) toleratesOutages() bool { return j.req.R == 1 && j.s.cfg.Patient }
+
+// plan tells the user where the job would run, and releases its slots.
+func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) job.Result {
+	planned := j.known.planned(reserved)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	reserved.Release(ctx, j.s.holder)
+	text := fmt.Sprintf("the job would start: %d processes on %d peers", j.req.N*j.req.R, len(planned))
+	j.emit(Event{Kind: PlannedEvent, Planned: planned, Text: text})
+	j.warnCorrelated(planned)
+	return job.Result{Status: job.StatusOK}
+}
+
+// warnCorrelated warns the user of ranks that one failure may stop with all their replicas.
+func (j *run) warnCorrelated(planned []Planned) {
+	if text := correlated(planned, j.req.N, j.req.R); text != "" {
+		j.warn(text)
+	}
+}

@@ -26,25 +26,42 @@ type finding struct {
 
 // startSearch searches for a peer that can run one more replica of a rank. One search runs at a
 // time, so the job never holds more slots than it can use.
-func (e *execution) startSearch(rank int) {
-	p, ok := e.state.View().Joiner(rank)
+func (c *recruitment) startSearch(rank int) {
+	p, ok := c.state.View().Joiner(rank)
 	if !ok { // the rank has had too many replicas
-		e.healing.GaveUp(rank, e.elapsed())
+		c.healing.GaveUp(rank, c.j.elapsed())
 		return
 	}
-	e.healing.Serve(rank)
-	if l := e.runsOn[p]; l != nil { // the previous process already introduced it
-		e.requestJoin(l, p, e.state.Join(p))
+	c.healing.Serve(rank)
+	if l := c.peers.runsOn[p]; l != nil { // the previous process already introduced it
+		c.requestJoin(l, p, c.state.Join(p))
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	e.search, e.searched = cancel, rank
+	c.search, c.searched = cancel, rank
 	w := vacancy{
-		process: p, hosts: e.hosts(p), others: e.domains(rank), machines: e.slotMachines(rank),
-		wide: time.Duration(min(e.healing.Failed(rank), mostWidened)) * widened,
+		process: p, hosts: c.hosts(p),
+		wide: time.Duration(min(c.healing.Failed(rank), mostWidened)) * widened,
 	}
-	w.without = e.excludedPeers(w.hosts)
-	go func() { e.found <- e.recruit(ctx, w) }() // ends with its finding, soon after ctx does
+	w.others, w.machines = c.rest(rank)
+	w.without = c.excludedPeers(w.hosts)
+	go func() { c.found <- c.j.recruit(ctx, w, c.peers.inbox) }() // ends with its finding, soon after ctx does
+}
+
+// rest returns the failure domains of the peers that run a rank now, and the machines that these
+// peers have named in their grants.
+func (c *recruitment) rest(rank int) (domains []reservation.Domain, machines []string) {
+	for _, p := range c.state.View().LiveReplicas(rank) {
+		l := c.peers.runsOn[p]
+		if l == nil {
+			continue
+		}
+		domains = append(domains, c.j.known.domainOf(l.peer))
+		if l.slots.Machine != "" {
+			machines = append(machines, l.slots.Machine)
+		}
+	}
+	return domains, machines
 }
 
 // A vacancy describes the slot that a search has to find.
@@ -67,19 +84,19 @@ const (
 
 // excludedPeers returns the peers that already take part in the job and are not among the hosts,
 // and the peers that were recently lost or could not help.
-func (e *execution) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
-	out := maps.Clone(e.j.excluded)
-	if e.resumption != nil { // in the view group, its number stands for the previous process
-		out[e.j.s.cfg.Host.ID()] = true
+func (c *recruitment) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
+	out := maps.Clone(c.j.known.excluded)
+	if c.j.resumed { // in the view group, its number stands for the previous process
+		out[c.j.s.cfg.Host.ID()] = true
 	}
-	for _, l := range e.links {
+	for _, l := range c.peers.links {
 		if l.err == nil && hosts[l.peer] == nil {
 			out[l.peer] = true
 		}
 	}
 	now := time.Now()
-	for p := range e.avoided {
-		if e.avoided.Avoids(p, now) {
+	for p := range c.avoided {
+		if c.avoided.Avoids(p, now) {
 			out[p] = true
 		}
 	}
@@ -90,10 +107,10 @@ var errNoOther = errors.New("no other peer has a slot")
 
 // recruit holds a slot for a process, and opens a control stream to its peer if there is none. It
 // prefers peers without a part in the job, and among them peers in another failure domain than the
-// rest of the rank. It runs concurrently with the goroutine that owns e.
-func (e *execution) recruit(ctx context.Context, w vacancy) finding {
-	s, f := e.j.s, finding{rank: w.process.Rank}
-	candidates, err := e.candidates(ctx, w)
+// rest of the rank. It runs concurrently with the goroutine that runs the job.
+func (j *run) recruit(ctx context.Context, w vacancy, inbox inbox) finding {
+	s, f := j.s, finding{rank: w.process.Rank}
+	candidates, err := j.candidates(ctx, w)
 	if err != nil {
 		f.err = err
 		return f
@@ -102,7 +119,7 @@ func (e *execution) recruit(ctx context.Context, w vacancy) finding {
 	defer cancel()
 	candidates = othersFirst(reservation.Apart(candidates, w.others), w.hosts)
 	reserved, err := reservation.Reserve(asking, s.holder, candidates, reservation.Need{
-		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created, Kinds: e.j.kinds(), NotOn: w.machines,
+		Job: j.spec.ID, N: 1, R: 1, Since: j.spec.Created, Kinds: j.kinds(), NotOn: w.machines,
 	})
 	if err != nil {
 		f.err = err
@@ -116,23 +133,23 @@ func (e *execution) recruit(ctx context.Context, w vacancy) finding {
 	}
 	f.link = newLink(slots, w.process)
 	f.link.recruit = r
-	if err := f.link.open(ctx, s.cfg.Host, e.inbox, e.done); err != nil {
+	if err := f.link.open(ctx, s.cfg.Host, inbox); err != nil {
 		f.link.err = fmt.Errorf("open a control stream: %w", err)
 	}
 	return f
 }
 
 // candidates returns the peers that a search finds.
-func (e *execution) candidates(ctx context.Context, w vacancy) ([]reservation.Candidate, error) {
-	filter := e.j.req.Filter
+func (j *run) candidates(ctx context.Context, w vacancy) ([]reservation.Candidate, error) {
+	filter := j.req.Filter
 	filter.Not = slices.Concat(filter.Not, slices.Collect(maps.Keys(w.without)))
 	looking, cancel := context.WithTimeout(ctx, searchFor)
 	defer cancel()
-	found, _, err := e.j.s.cfg.Discovery.Candidates(looking, discovery.Need{PerPeer: 1, Wide: w.wide, Filter: filter})
+	found, _, err := j.s.cfg.Discovery.Candidates(looking, discovery.Need{PerPeer: 1, Wide: w.wide, Filter: filter})
 	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return nil, err
 	}
-	candidates := e.j.eligible(found, make(considered))
+	candidates := j.known.eligible(found, make(considered))
 	if len(candidates) == 0 {
 		return nil, errNoOther
 	}
@@ -140,34 +157,33 @@ func (e *execution) candidates(ctx context.Context, w vacancy) ([]reservation.Ca
 }
 
 // handleFound handles the result of a search.
-func (e *execution) handleFound(f finding) {
-	e.search = nil
-	defer e.heal() // another waiting rank may be next
+func (c *recruitment) handleFound(f finding) {
+	c.search = nil
 	if f.link == nil {
-		e.j.log.Debug().Int("rank", f.rank).Err(f.err).Msg("no recruit")
-		e.tellWait(f.rank, f.err)
-		e.healing.GaveUp(f.rank, e.elapsed())
+		c.j.log.Debug().Int("rank", f.rank).Err(f.err).Msg("no recruit")
+		c.tellWait(f.rank, f.err)
+		c.healing.GaveUp(f.rank, c.j.elapsed())
 		return
 	}
 	l := f.link
 	if f.added != nil {
-		e.addTo(l, f.added)
+		c.addTo(l, f.added)
 		return
 	}
-	e.links = append(e.links, l)
+	c.peers.links = append(c.peers.links, l)
 	if l.err != nil {
-		e.giveUp(l, l.err)
+		c.giveUp(l, l.err)
 		return
 	}
-	e.serve(l.peer)
+	c.peers.serve(l.peer)
 	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: &jobpb.Prepare{
-		Spec: e.j.envelope, Key: l.slots.Key[:], Joining: true,
+		Spec: c.j.envelope, Key: l.slots.Key[:], Joining: true,
 		Processes: []*jobpb.Process{jobpb.FromProcess(l.recruit.process)},
 	}}})
 }
 
 // tellWait tells the user why a rank still lacks a replica, once per reason.
-func (e *execution) tellWait(rank int, err error) {
+func (c *recruitment) tellWait(rank int, err error) {
 	why := "no peer that is asked grants a slot"
 	if errors.Is(err, errNoOther) {
 		why = "no free slot on a peer that does not run it already"
@@ -175,25 +191,25 @@ func (e *execution) tellWait(rank int, err error) {
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok && short.Reasons[reservation.SameMachine] == short.Considered {
 		why = "the peers with a free slot are on machines that run the rank already"
 	}
-	if slices.Contains(e.lacking[rank], why) {
+	if slices.Contains(c.lacking[rank], why) {
 		return
 	}
-	e.lacking[rank] = append(e.lacking[rank], why)
-	e.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d still lacks a replica: %s; the search goes on", rank, why)})
+	c.lacking[rank] = append(c.lacking[rank], why)
+	c.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d still lacks a replica: %s; the search goes on", rank, why)})
 }
 
 // endSearch ends the search for a peer, if one runs. A peer or slot that it has found anyway has to
 // be released like the others.
-func (e *execution) endSearch() {
-	if e.search == nil {
+func (c *recruitment) endSearch() {
+	if c.search == nil {
 		return
 	}
-	e.search()
-	switch f := <-e.found; {
+	c.search()
+	switch f := <-c.found; {
 	case f.added != nil:
-		e.recordUnusedSlot(f.added)
+		c.recordUnusedSlot(f.added)
 	case f.link != nil:
-		e.links = append(e.links, f.link)
+		c.peers.links = append(c.peers.links, f.link)
 	}
-	e.search = nil
+	c.search = nil
 }

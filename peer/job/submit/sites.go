@@ -12,25 +12,25 @@ import (
 
 // serveSites determines which peers of the job share a site, and which are at the submitter's. It
 // offers the job's contents to the latter and to the others separately; see sharers.
-func (e *execution) serveSites() {
-	domains := make([]reservation.Domain, len(e.links))
-	for i, l := range e.links {
-		domains[i] = e.j.domainOf(l.peer)
+func (m *membership) serveSites() {
+	domains := make([]reservation.Domain, len(m.links))
+	for i, l := range m.links {
+		domains[i] = m.j.known.domainOf(l.peer)
 	}
-	own := reservation.Domain{Site: e.j.s.cfg.Site}
-	own.Addresses, _ = homes(e.j.s.cfg.Host.Addrs(), nil)
-	sites := sitesOf(domains)
+	own := reservation.Domain{Site: m.j.s.cfg.Site}
+	own.Addresses, _ = homes(m.j.s.cfg.Host.Addrs(), nil)
+	m.sites = sitesOf(domains)
+	m.local = localSites(domains, m.sites, own)
 	var here, elsewhere []p2ppeer.ID
-	for i, local := range localSites(domains, sites, own) {
-		l := e.links[i]
-		if l.site, l.local = sites[i], local; local {
+	for i, l := range m.links {
+		if m.local[i] {
 			here = append(here, l.peer)
 		} else {
 			elsewhere = append(elsewhere, l.peer)
 		}
 	}
-	e.serve(here...)
-	e.serve(elsewhere...)
+	m.serve(here...)
+	m.serve(elsewhere...)
 }
 
 // sitesOf numbers the sites of peers. Two peers are at one site if they declare the same site, or

@@ -66,45 +66,20 @@ type Submitter struct {
 
 // waits holds the durations for which a Submitter waits for peers. Only tests change them.
 type waits struct {
-	// answers is how long peers that are asked for slots may take to answer after the job has
-	// ended.
-	answers time.Duration
-	// silence is how long a peer may be silent while it stages or starts. It reports progress far
-	// more often than this.
-	silence time.Duration
-	// lull is how long, in addition to the tolerated hang, a peer may be silent meanwhile if
-	// another peer can replace it. A peer sends a report every reportPeriod.
-	replaceAfter time.Duration
-	// progress is how long a peer may stage or start without progress, even if it sends reports.
-	progress time.Duration
-	// output limits the time without new output of a process that has ended but has output left, if
-	// another replica can lead the output of its rank. Otherwise silence is the limit.
-	output time.Duration
-	// apart is how long a peer that stages may be disconnected. The peer itself waits a little
-	// longer.
-	disconnected time.Duration
-	// grace is how long the other peers that stage or start may take to fail too, after one has
-	// failed.
-	grace time.Duration
-	// files is the least time that replicas have to send their file lists, once the files of
-	// another replica are collected.
-	files time.Duration
-	// confirm is the least time for which a finished job waits until its answer is confirmed; see
-	// awaitConfirmation.
-	confirm time.Duration
-	// stop is how long the submitter waits for peers to confirm that they have released everything
-	// of a job that is over.
-	stop time.Duration
-	// tell is how long the submitter tries to tell disconnected peers that the job is over.
-	notify time.Duration
-	// back is how long peers may take to reconnect once the submitter is in touch with the
-	// majority.
-	reconnect time.Duration
-	// wide is how long the submitter searches for peers that have the job's files cached, after it
-	// has found enough peers.
-	wide time.Duration
-	// locate is how long the submitter tries a peer's last addresses before it looks the peer up.
-	locate time.Duration
+	answers      time.Duration // for peers that are asked for slots to answer, after the job has ended
+	silence      time.Duration // silence of a peer that stages or starts; it reports progress far more often
+	replaceAfter time.Duration // the same beyond the tolerated hang, if another peer can replace it; more than reportPeriod
+	progress     time.Duration // for a peer to make progress while it stages or starts, even if it sends reports
+	output       time.Duration // for output of a process that has ended, if another replica can lead the output; else silence
+	disconnected time.Duration // disconnection of a peer that stages; the peer itself waits a little longer
+	grace        time.Duration // for the other peers that stage or start to fail too, after one has failed
+	files        time.Duration // for file lists of replicas, at least, once the files of another replica are collected
+	confirm      time.Duration // for the answer of a finished job to be confirmed, at least; see confirmation
+	stop         time.Duration // for peers to confirm that they have released everything of a job that is over
+	notify       time.Duration // for disconnected peers to be told that the job is over
+	reconnect    time.Duration // for peers to reconnect once the submitter is in touch with the majority
+	wide         time.Duration // search for peers that have the job's files cached, after enough peers are found
+	locate       time.Duration // dials of a peer's last addresses before the peer is looked up
 }
 
 var defaultWaits = waits{
@@ -209,9 +184,9 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result 
 }
 
 // stoppedBy returns the result of a job that ended because ctx ended.
-func stoppedBy(ctx context.Context, req Request) job.Result {
+func stoppedBy(ctx context.Context, req Request) *job.Result {
 	if errors.Is(context.Cause(ctx), errTimeout) {
-		return job.Result{
+		return &job.Result{
 			Status:  job.StatusTimeout,
 			Message: fmt.Sprintf("the job was ended after %v, as --timeout says", req.Timeout),
 		}
@@ -220,5 +195,5 @@ func stoppedBy(ctx context.Context, req Request) job.Result {
 	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
 		text += ": " + why.Error()
 	}
-	return job.Result{Status: job.StatusCancelled, Message: text}
+	return &job.Result{Status: job.StatusCancelled, Message: text}
 }
