@@ -84,8 +84,8 @@ func TestQuotaIsExact(t *testing.T) {
 			folder := t.TempDir()
 			q := &quota{folder: folder, most: most, name: blockSize, open: make(map[*file]bool), exceeded: func(error) { panic(errExceeded) }}
 			defer func() {
-				if p := recover(); p != errExceeded {
-					t.Fatalf("ended with %v", p)
+				if err, _ := recover().(error); !errors.Is(err, errExceeded) {
+					t.Fatalf("ended with %v", err)
 				}
 				if used, err := q.measure(); err != nil || used <= most || used > most+2*blockSize {
 					t.Errorf("used %d bytes of %d, %v", used, most, err)
