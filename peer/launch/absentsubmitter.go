@@ -90,7 +90,7 @@ func (j *job) actForSubmitter() {
 		j.silentSince = time.Now() // it is connected, and makes no views
 	}
 	limit := minAbsence + j.away
-	if j.waitsToJoin() || j.keys == nil && !j.mayReturn { // it has not begun, and only the submitter can begin it
+	if j.waitsToJoin() || j.init == awaitsBegin && !j.mayReturn { // it has not begun, and only the submitter can begin it
 		limit = minAbsence
 	}
 	if time.Since(j.silentSince) > limit || !j.until.IsZero() && time.Now().After(j.until) {
@@ -116,7 +116,7 @@ func (j *job) actForSubmitter() {
 
 // waitsToJoin reports whether the process here is to join the job and still waits in mpj.Init. If it
 // waits for long, it has not joined, or other processes wait for it.
-func (j *job) waitsToJoin() bool { return j.joining && j.keys == nil }
+func (j *job) waitsToJoin() bool { return j.joining && j.init == awaitsBegin }
 
 // stateHere returns the state of a live process of the view according to this peer.
 func (j *job) stateHere(p view.Process) view.State {
@@ -131,7 +131,7 @@ func (j *job) stateHere(p view.Process) view.State {
 		}
 		return view.Failed
 	}
-	return j.stateElsewhere(j.members.peerOf[p])
+	return j.stateElsewhere(j.members.PeerOf[p])
 }
 
 // stateElsewhere returns the state of the processes of another peer. Silence may be due to a broken link to

@@ -202,7 +202,7 @@ func (j *testJob) begun() {
 	late := time.Now().Add(eventTimeout)
 	for k := range j.peers {
 		job := j.hosted(k)
-		for !answered(j, job, func() bool { return job.keys != nil }) {
+		for !answered(j, job, func() bool { return job.init != awaitsBegin }) {
 			if time.Now().After(late) {
 				j.Fatal("the job does not begin")
 			}
@@ -424,7 +424,7 @@ func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	if is := j.stateHere(p); is != view.Failed {
 		t.Errorf("after its submitter was lost: state %v, want failed", is)
 	}
-	j.keys = []byte{1}
+	j.init = initReturns
 	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("after it has joined: state %v, want live", is)
 	}

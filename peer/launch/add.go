@@ -51,9 +51,9 @@ func (j *job) add(m *jobpb.Add) error {
 		j.send(added(ids[0], key, err))
 		return nil
 	}
-	p := newProcess(j, ids[0], j.cellsTaken())
+	p := newProcess(j, ids[0])
 	p.joining, p.added, p.slot = true, true, key
-	j.local[p.id] = p
+	j.admitProcess(p)
 	j.reorder(append(slices.Clone(j.order), p.id))
 	processes := len(j.order)
 	j.working.Go(func() { j.startAdded(p, processes) }) // ends with its start, or ctx
@@ -75,7 +75,7 @@ func (j *job) hasPlace(id view.Process) error {
 		return errReclaimed
 	case !j.pausedAt.IsZero():
 		return errors.New("its owner needs the machine")
-	case j.outputOnly || !j.begun:
+	case j.outputOnly || j.init != initReturns:
 		return errors.New("nothing of the job runs here")
 	case j.view.State(id) != view.Vacant:
 		return fmt.Errorf("process %v has joined already", id)
@@ -83,7 +83,7 @@ func (j *job) hasPlace(id view.Process) error {
 	if _, ending := j.dropping[id]; ending {
 		return fmt.Errorf("process %v is still being ended", id)
 	}
-	if peer, known := j.members.peerOf[id]; known {
+	if peer, known := j.members.PeerOf[id]; known {
 		return fmt.Errorf("process %v runs on peer %s", id, peer)
 	}
 	for other, p := range j.local {
@@ -92,14 +92,6 @@ func (j *job) hasPlace(id view.Process) error {
 		}
 	}
 	return nil
-}
-
-// cellsTaken returns how many cells of the board the processes here use, or have used.
-func (j *job) cellsTaken() (n int) {
-	for _, p := range j.local {
-		n = max(n, p.cell+1)
-	}
-	return n
 }
 
 // reorder sets which processes run here from now on, and adjusts the upload, CPU and weight limits of this
@@ -200,7 +192,7 @@ func (j *job) reportAdditions() {
 
 // waitsToJoin reports whether the process was added, and no other process has been told that it joins.
 func (p *process) waitsToJoin() bool {
-	_, told := p.job.members.peerOf[p.id]
+	_, told := p.job.members.PeerOf[p.id]
 	return p.added && !told && p.job.view.State(p.id) == view.Vacant
 }
 
@@ -248,6 +240,7 @@ func (j *job) dropProcess(p *process) {
 func (j *job) forgetProcess(p *process) {
 	j.dropping[p.id] = p.slot
 	delete(j.local, p.id)
+	j.board.Detach(p.id)
 	j.reorder(slices.DeleteFunc(slices.Clone(j.order), func(id view.Process) bool { return id == p.id }))
 	j.alive.Forget(p.id)
 	j.supervisors.Forget(p.id)

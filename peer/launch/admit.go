@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -120,7 +121,7 @@ func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 		if err != nil {
 			return nil, fmt.Errorf("files shared with a peer of invalid ID: %w", err)
 		}
-		info := p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs(), jobpb.MaxAddrs)}
+		info := p2ppeer.AddrInfo{ID: id, Addrs: switchboard.ReadAddrs(f.GetAddrs(), jobpb.MaxAddrs)}
 		fellows = append(fellows, fellow{info, f.GetNear()})
 	}
 	return fellows, nil
@@ -218,10 +219,6 @@ func newJob(s *Service, a admission) *job {
 		events: make(chan func()),
 		done:   make(chan struct{}),
 		local:  make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
-		channelState: channelState{
-			channels: make(map[channelID]*openChannel),
-			searches: make(map[p2ppeer.ID]*pathSearch), distances: make(map[p2ppeer.ID]time.Duration),
-		},
 		alive:       newAliveCheck(alivePeriod),
 		supervisors: newAliveCheck(tickPeriod),
 	}
@@ -234,8 +231,18 @@ func newJob(s *Service, a admission) *job {
 func (j *job) populate() {
 	j.view = view.New(j.spec.N, j.spec.R)
 	j.view.Epoch = 0 // the submitter's first view has epoch 1
-	for cell, p := range j.processes {
-		j.local[p] = newProcess(j, p, cell)
-		j.local[p].joining = j.joining
+	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
+		Job: j.spec.ID, Table: &j.members, UploadLimited: j.limitsUpload(), Do: j.do, Report: j.reportPaths, Log: j.log,
+	})
+	for _, id := range j.processes {
+		p := newProcess(j, id)
+		p.joining = j.joining
+		j.admitProcess(p)
 	}
+}
+
+// admitProcess adds a process to those that run here.
+func (j *job) admitProcess(p *process) {
+	j.local[p.id] = p
+	j.board.Attach(p.id, switchboard.Port{Send: p.send, Refuse: p.refuse, Pace: p.pace})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 )
 
 const (
@@ -62,6 +63,38 @@ func (s *Service) serveControl(stream network.Stream) {
 		return
 	}
 	j.run(stream, pbio.NewDelimitedReader(in, jobpb.MaxMessage))
+}
+
+// serveChannel answers another peer that opens a channel to a process here, and forwards the channel's
+// bytes if necessary.
+func (s *Service) serveChannel(stream network.Stream) {
+	stop := context.AfterFunc(s.ctx, func() { stream.Reset() })
+	defer stop()
+	request, err := switchboard.ReadRequest(stream)
+	if err != nil {
+		s.conduct.Ended(stream.Conn().RemotePeer(), "channel not opened", err)
+		stream.Reset()
+		return
+	}
+	j, ok := s.lookup(request.Job)
+	if !ok {
+		request.Refuse("job is not here")
+		return
+	}
+	var a switchboard.Acceptance
+	err, ok = query(j, func() (err error) {
+		a, err = j.board.Accept(request)
+		return err
+	})
+	switch {
+	case !ok:
+		request.Refuse("job has ended here")
+	case err != nil:
+		s.config.Log.Debug().Stringer("asked_by", stream.Conn().RemotePeer()).Str("job", request.Job).Err(err).Msg("channel refused")
+		request.Refuse(text(err))
+	default:
+		a.Serve()
+	}
 }
 
 // refuse sends an answer to the first message that states the reason, and closes the stream.

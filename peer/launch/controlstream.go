@@ -147,11 +147,11 @@ func (j *job) streamBroke(reason error) {
 	last := j.control.stream.Conn().RemoteMultiaddr()
 	ended, ok := errors.AsType[*network.StreamError](reason)
 	byOther := ok && ended.Remote && ended.ErrorCode != jobpb.Unwritten || errors.Is(reason, errClosed)
-	silent := !j.silentSince.IsZero() && j.keys != nil
+	silent := !j.silentSince.IsZero() && j.init != awaitsBegin
 	switch {
 	case ok && ended.Remote && ended.ErrorCode == jobpb.Left:
 		j.end(reason)
-	case silent || byOther || j.keys == nil && !j.preparing() || j.submitter == j.service.host.ID():
+	case silent || byOther || j.init == awaitsBegin && !j.preparing() || j.submitter == j.service.host.ID():
 		j.loseSubmitter(reason)
 	default:
 		if say, _ := j.service.reconnectPace.Due(j.submitter); say {
@@ -177,7 +177,7 @@ func (j *job) preparing() bool {
 // or if it may come back as a new process.
 func (j *job) loseSubmitter(reason error) {
 	j.stopProbing()
-	silent := !j.silentSince.IsZero() && j.keys != nil
+	silent := !j.silentSince.IsZero() && j.init != awaitsBegin
 	if !silent && (j.views == nil || !j.mayReturn) {
 		j.end(reason)
 		return
@@ -207,7 +207,7 @@ func (j *job) probeAddresses() {
 // yieldToNewAttempt ends a job that has not begun, because its submitter brings it again. This peer may
 // still wait for the submitter to reconnect, or may not have noticed that the connection was cut.
 func (j *job) yieldToNewAttempt() {
-	if j.keys == nil {
+	if j.init == awaitsBegin {
 		j.end(errNewAttempt)
 	}
 }
@@ -294,7 +294,7 @@ func (s *Service) closeOlderConns(before time.Time, except network.Conn) {
 // resume makes stream the submitter's stream. m tells how many messages the submitter has received.
 func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
 	switch {
-	case j.ended != nil || j.keys == nil && !j.preparing() && !m.Anew:
+	case j.ended != nil || j.init == awaitsBegin && !j.preparing() && !m.Anew:
 		return errors.New("the job is not running")
 	case j.orphaned && !m.Anew: // an old process, still in the view group, would propose changes from outdated knowledge
 		return errReplaced

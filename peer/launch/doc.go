@@ -51,28 +51,7 @@
 //
 // # Channels
 //
-// A process has no network rights. It asks its peer for a channel to another process and receives a
-// descriptor. The channel has the first feasible kind that the user and both owners allow (choose.go):
-//
-//	shm     a ring of shared memory, if both processes run on this peer
-//	tcp     a TCP connection, if one peer can connect to the other's entrance (package switchboard/entrance); the
-//	        processes speak TLS on it, with their keys from the membership table
-//	stream  one end of a pipe; the other end goes to the other process if it runs on this peer too, and is
-//	        otherwise bridged to a libp2p stream to its peer
-//
-//	asking peer (reach.go)             answering peer (serve.go)
-//	   |== stream: Open{from,to,token} =>|  in the view? of that peer?
-//	   |<== Answer{addresses} ==========|  token expected at the entrance
-//	   |-- TCP: token ----------------->|
-//	   v  Channel + descriptor          v  Accept + descriptor
-//	process <========= TLS =========> process
-//
-// Each peer checks the other against the job's membership table. A peer therefore cannot impersonate a
-// process that it does not run, and no peer connects to a process that has failed in the view (R5). A peer
-// cannot break the channels that it has handed over entirely, which are rings and TCP connections. The
-// process's engine does that when the view requires it, and the failed process's own peer kills it. A
-// direct connection that cannot be made costs one second, once. The peers then bridge the channel, and try
-// a direct connection again half a minute later.
+// Package switchboard connects the processes of the job with each other and with those of other peers.
 //
 // # Limits
 //

@@ -81,7 +81,7 @@ const dismissTimeout = 5 * time.Second
 // depart tells the submitter, once the job has begun, which processes are to leave. It ends the job here
 // after they have left the view.
 func (j *job) depart() {
-	if !j.leaving || !j.begun || j.ended != nil {
+	if !j.leaving || j.init != initReturns || j.ended != nil {
 		return
 	}
 	needed := false

@@ -22,6 +22,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -46,20 +47,20 @@ type job struct {
 
 	state              State                        // written under service.mu
 	partners           map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
-	begun              bool                         // mpj.Init has returned, or may return
-	outputOnly         bool                         // all processes have ended; their output waits for the submitter
-	measureKeptAt      time.Time                    // next measurement of what the job keeps; zero: no slots to release, or one is running
-	ran                bool                         // its processes were started, and the journal has an entry
-	stagedAt           time.Time                    // time at which staging completed
-	allEndedAt         time.Time                    // time at which the last process here ended; zero while any runs
-	leaving            bool                         // the owner takes the machine back, see HandOver
-	empty              time.Time                    // time since which the view contains none of its processes here, while it leaves
-	stopBy             time.Time                    // deadline that the owner has set for its end, see Stop; zero: none
-	cut                error                        // why the owner's decision ended its processes, or nil
-	pausedAt           time.Time                    // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
-	suspended          atomic.Bool                  // its processes are to be suspended for the owner
-	suspensionReported bool                         // the submitter has been told that they are suspended
-	ended              error                        // why the job ended, or nil
+	init               initState
+	outputOnly         bool        // all processes have ended; their output waits for the submitter
+	measureKeptAt      time.Time   // next measurement of what the job keeps; zero: no slots to release, or one is running
+	ran                bool        // its processes were started, and the journal has an entry
+	stagedAt           time.Time   // time at which staging completed
+	allEndedAt         time.Time   // time at which the last process here ended; zero while any runs
+	leaving            bool        // the owner takes the machine back, see HandOver
+	empty              time.Time   // time since which the view contains none of its processes here, while it leaves
+	stopBy             time.Time   // deadline that the owner has set for its end, see Stop; zero: none
+	cut                error       // why the owner's decision ended its processes, or nil
+	pausedAt           time.Time   // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
+	suspended          atomic.Bool // its processes are to be suspended for the owner
+	suspensionReported bool        // the submitter has been told that they are suspended
+	ended              error       // why the job ended, or nil
 
 	grant    limits.Grant  // fixed
 	upload   pacer         // fixed
@@ -72,9 +73,11 @@ type job struct {
 	serving  []func()                         // functions that end serving files
 	unshare  func()                           // permanently stops serving files to the job's other peers
 
-	members          membership
-	places           [][2]int // machine and cluster of each rank, set by Begin
-	heal             bool     // lost replicas are replaced
+	members          switchboard.Table
+	board            *switchboard.Board // the channels of the processes here
+	explain          bool               // the submitter is told how other peers are reached
+	places           [][2]int           // machine and cluster of each rank, set by Begin
+	heal             bool               // lost replicas are replaced
 	view             view.View
 	ahead            view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
 	views            *viewgroup.Group      // nil: the submitter alone makes the views
@@ -90,8 +93,16 @@ type job struct {
 	own              *proc.CPUStats      // processor time of this peer when a process was last late; nil: none is late
 
 	submitterSide
-	channelState
 }
+
+// An initState tells how far mpj.Init is in the processes of a job.
+type initState int
+
+const (
+	awaitsBegin initState = iota // the submitter has not sent Begin
+	probesPaths                  // the paths to the other peers are probed
+	initReturns                  // mpj.Init has returned, or may return
+)
 
 // do passes an event to the job's goroutine, and returns once that goroutine handles it. It returns false
 // if the job has ended.
@@ -134,6 +145,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 	j.leave()
 	j.running.Wait()
+	j.board.Wait()
 	e := j.finalEntry()
 	if j.ran {
 		j.record(e)
@@ -312,7 +324,9 @@ func (j *job) tick() {
 		j.reportAdditions()
 		j.checkSupervisors()
 		j.checkPartition()
-		j.searchPaths()
+		if j.init == initReturns {
+			j.board.SearchPaths()
+		}
 		j.actForSubmitter()
 		j.linger()
 		j.depart()
@@ -322,7 +336,7 @@ func (j *job) tick() {
 // begin completes the membership table and lets mpj.Init return in every process here. If the submitter
 // wants the paths explained, mpj.Init returns only after they have been probed.
 func (j *job) begin(m *jobpb.Begin) error {
-	if j.keys != nil {
+	if j.init != awaitsBegin {
 		return nil
 	}
 	if n := len(m.Keys); n != 0 && n != j.spec.N*j.spec.R*proclink.KeySize {
@@ -331,11 +345,8 @@ func (j *job) begin(m *jobpb.Begin) error {
 	if n := len(m.Places); n != 0 && n != j.spec.N {
 		return fmt.Errorf("machines of %d ranks in a job of %d", n, j.spec.N)
 	}
-	j.keys = append(make([]byte, 0, len(m.Keys)), m.Keys...)
-	for _, f := range j.waiting {
-		f()
-	}
-	j.waiting = nil
+	j.init = probesPaths
+	j.board.Begin(m.Keys)
 	for _, p := range m.Places {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
@@ -346,14 +357,13 @@ func (j *job) begin(m *jobpb.Begin) error {
 		j.release()
 		return nil
 	}
-	j.running.Add(1)
-	go j.probePaths(j.probes())
+	j.board.Explain(j.release)
 	return nil
 }
 
 // release lets mpj.Init return.
 func (j *job) release() {
-	j.begun = true
+	j.init = initReturns
 	for _, id := range j.order {
 		j.local[id].begin()
 	}
@@ -380,14 +390,9 @@ func (j *job) cleanUp() {
 			j.log.Error().Err(err).Msg("control group not removed")
 		}
 	}
-	if j.board != nil {
-		j.board.Close()
-	}
+	j.board.Close()
 	for _, stop := range j.serving {
 		stop()
-	}
-	for _, f := range j.waiting {
-		f() // gives up, as ctx has ended
 	}
 	j.unprotect()
 	s := j.service.config

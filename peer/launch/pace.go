@@ -7,15 +7,13 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
 // All bytes to other machines go through this peer, so that it can limit the upload: messages over bridges,
 // output, output files, and files that this peer serves. It could not reliably slow down a TCP connection
 // that a program holds itself.
-
-// uploadLimited is the reason why the processes get no TCP connections to other peers.
-const uploadLimited = "the owner of one of the peers limits the upload"
 
 func (j *job) limitsUpload() bool { return j.grant.Slot.Upload+j.grant.Job.Upload > 0 }
 
@@ -24,7 +22,7 @@ type pacer struct{ limiter *rate.Limiter }
 
 // leastBurst is the minimum number of bytes that may be sent at once: as many as are read from a pipe at a
 // time.
-const leastBurst = 32 << 10
+const leastBurst = switchboard.PacedRead
 
 // newPacer returns a pacer for the given number of bytes per second; 0 means no limit.
 func newPacer(perSecond int64) pacer {
@@ -62,7 +60,7 @@ func jobUpload(g limits.Grant, processes int) int64 {
 }
 
 // pacing delays data of the job. Messages of a process also wait for the process's own limit, see
-// pacedSource.
+// pace.
 func (j *job) pacing(ctx context.Context, n int) error { return j.upload.wait(ctx, n) }
 
 // pacePrinted delays output on its way to the submitter.
@@ -70,25 +68,7 @@ func (j *job) pacePrinted(m *jobpb.FromPeer) {
 	_ = j.upload.wait(j.ctx, len(m.GetOutput().GetData())) // little is left when the job ends
 }
 
-// A pacedSource delays the reading of a process's messages.
-type pacedSource struct {
-	source
-	ctx     context.Context
-	process *process
-}
-
-func (s pacedSource) Read(b []byte) (int, error) {
-	n, err := s.source.Read(b[:min(len(b), leastBurst)])
-	if wait := errors.Join(s.process.upload.wait(s.ctx, n), s.process.job.upload.wait(s.ctx, n)); wait != nil {
-		return n, wait
-	}
-	return n, err // passes io.EOF through
-}
-
-// paced returns the source from which a bridge copies.
-func (p *process) paced(ctx context.Context, from source) source {
-	if !p.job.limitsUpload() {
-		return from // copies by itself, which is faster
-	}
-	return pacedSource{from, ctx, p}
+// pace delays messages of the process to other peers.
+func (p *process) pace(ctx context.Context, n int) error {
+	return errors.Join(p.upload.wait(ctx, n), p.job.upload.wait(ctx, n))
 }

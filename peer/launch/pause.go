@@ -113,7 +113,7 @@ func (j *job) mustSuspend() bool {
 // hasReplacement reports whether a replacement of a process here has joined, which that process may have to
 // bring up to date.
 func (j *job) hasReplacement() bool {
-	for p := range j.members.peerOf {
+	for p := range j.members.PeerOf {
 		if state := j.view.State(p); p.Replica < j.spec.R || j.local[p] != nil || state == view.Failed || state == view.Finished {
 			continue
 		}

@@ -26,9 +26,7 @@ type process struct {
 
 	live *instance // nil until the process runs
 
-	cell      int    // cell of its doorbell on the job's board
-	usesBoard bool   // it uses the board
-	key       []byte // its public key; nil before it has called mpj.Init
+	key []byte // its public key; nil before it has called mpj.Init
 
 	ctx      context.Context // ends with the process
 	cancel   context.CancelFunc
@@ -72,8 +70,8 @@ type process struct {
 	begun   bool            // it has left mpj.Init, or may leave it
 }
 
-func newProcess(j *job, id view.Process, cell int) *process {
-	p := &process{job: j, id: id, upload: newPacer(j.grant.Slot.Upload), cell: cell, outgoing: make(chan queuedMessage, maxQueuedMessages)}
+func newProcess(j *job, id view.Process) *process {
+	p := &process{job: j, id: id, upload: newPacer(j.grant.Slot.Upload), outgoing: make(chan queuedMessage, maxQueuedMessages)}
 	p.ctx, p.cancel = context.WithCancel(j.ctx)
 	for s := range p.out {
 		p.out[s].room = make(chan struct{}, 1)
@@ -163,6 +161,7 @@ func (j *job) exited(p *process, e supervisor.Exit) {
 	if j.local[p.id] == p { // otherwise it was dropped, and there may be another one
 		j.alive.Forget(p.id)
 		j.supervisors.Forget(p.id)
+		j.board.Ended(p.id)
 	}
 	for _, l := range p.early {
 		l.drop()

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
 // Partners returns the peers that jobs here need, and how long each may be silent. It includes the jobs
@@ -36,16 +34,16 @@ func (j *job) shareNeeds() {
 // peers with processes in the view, and the voters of the view group. While the job is prepared, it needs
 // only the submitter. Between Start and Begin it needs none.
 func (j *job) needs() map[p2ppeer.ID]time.Duration {
-	if j.keys == nil && !j.preparing() {
+	if j.init == awaitsBegin && !j.preparing() {
 		return nil
 	}
 	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.hang}
-	for p := range j.members.addrs {
+	for p := range j.members.Addrs {
 		if j.views != nil && j.views.Votes(p) {
 			partners[p] = j.hang
 		}
 	}
-	for process, p := range j.members.peerOf {
+	for process, p := range j.members.PeerOf {
 		if j.view.Has(process) {
 			partners[p] = j.hang
 		}
@@ -57,22 +55,11 @@ func (j *job) needs() map[p2ppeer.ID]time.Duration {
 // Renew makes processes reopen their channels to a peer, after the connection to it was renewed. The
 // channels may wait for a broken link, or for an address that has changed.
 func (s *Service) Renew(peer p2ppeer.ID) {
-	s.retryDirect(peer)
+	s.switchboard.RetryDirect(peer)
 	s.mu.Lock()
 	jobs := slices.Collect(maps.Values(s.jobs))
 	s.mu.Unlock()
 	for _, j := range jobs {
-		j.do(func() { j.renew(peer) })
-	}
-}
-
-func (j *job) renew(peer p2ppeer.ID) {
-	if s := j.searches[peer]; s != nil {
-		s.reset()
-	}
-	for id := range j.channels {
-		if p := j.local[id.from]; p != nil && j.members.peerOf[id.to] == peer {
-			p.send(proclink.Message{Type: proclink.Reopen, Process: &id.to}, nil)
-		}
+		j.do(func() { j.board.Renew(peer) })
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/module/wasm"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
@@ -40,7 +41,7 @@ import (
 // The protocols that a Service implements.
 const (
 	ControlProtocol protocol.ID = "/p2pmpi/job/1.0.0"
-	ChannelProtocol protocol.ID = "/p2pmpi/channel/1.0.0"
+	ChannelProtocol             = switchboard.ChannelProtocol
 )
 
 // Supervise runs this process as a process supervisor or as a module runner, if a Service started it as
@@ -109,15 +110,14 @@ type Service struct {
 	expected *misconduct.Quota // such streams of submitters that hold slots here
 
 	conduct       *misconduct.Log
-	logPace       misconduct.Pace    // limits log lines about the jobs of each submitter
-	reconnectPace misconduct.Pace    // limits log lines about submitters that reconnect
-	entrance      *entrance.Entrance // nil if direct connections are not accepted
+	logPace       misconduct.Pace // limits log lines about the jobs of each submitter
+	reconnectPace misconduct.Pace // limits log lines about submitters that reconnect
+	switchboard   *switchboard.Service
 
 	protecting sync.Mutex // guards what jobs set in the connection manager and the address book
 
 	mu        sync.Mutex
 	closed    bool
-	obstacles map[p2ppeer.ID]time.Time // end of the time in which this peer does not connect to them directly
 	jobs      map[string]*job
 	paused    Pause
 	kept      map[*job]int64 // bytes of files of jobs that have released their slots
@@ -156,7 +156,6 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		expected:      misconduct.NewQuota(math.MaxInt, maxPendingEach),
 		jobs:          make(map[string]*job),
 		kept:          make(map[*job]int64),
-		obstacles:     make(map[p2ppeer.ID]time.Time),
 		gone:          make(chan struct{}),
 	}
 	if c.Dials == nil {
@@ -186,8 +185,9 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		s.config.Channels = proclink.Kinds
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.switchboard = &switchboard.Service{Host: h, Dials: s.config.Dials, Punches: c.Punches}
 	if c.DataListen != "" {
-		if s.entrance, err = entrance.Listen(s.ctx, c.DataListen, c.Mapped); err != nil {
+		if s.switchboard.Entrance, err = entrance.Listen(s.ctx, c.DataListen, c.Mapped); err != nil {
 			s.cancel()
 			return nil, err
 		}
@@ -240,8 +240,8 @@ func (s *Service) Close() error {
 	s.cancel()
 	s.serving.Wait()
 	s.session.Close()
-	if s.entrance != nil {
-		s.entrance.Close()
+	if e := s.switchboard.Entrance; e != nil {
+		e.Close()
 	}
 	return nil
 }
@@ -325,14 +325,7 @@ type JobStatus struct {
 }
 
 // A Channel is a connection from a process of this peer to a process of another peer.
-type Channel struct {
-	From, To view.Process
-	Peer     p2ppeer.ID
-	Kind     proclink.Kind
-	Way      connection.Way
-	Relay    p2ppeer.ID // relay that the channel uses, if any
-	Why      string     // reason why no better kind and no better connection is in use
-}
+type Channel = switchboard.Channel
 
 // Channels returns the channels that processes of this peer have opened to other peers, by job.
 func (s *Service) Channels() map[string][]Channel {
@@ -341,28 +334,10 @@ func (s *Service) Channels() map[string][]Channel {
 	s.mu.Unlock()
 	out := make(map[string][]Channel)
 	for _, j := range jobs {
-		if opened, ok := query(j, j.opened); ok {
+		if opened, ok := query(j, func() []Channel { return j.board.Channels() }); ok {
 			out[j.spec.ID] = opened
 		}
 	}
-	return out
-}
-
-// opened returns the channels that the job's processes have opened to other peers.
-func (j *job) opened() (out []Channel) {
-	for id, c := range j.channels {
-		if c.route.kind != "" {
-			out = append(out, Channel{
-				From: id.from, To: id.to, Peer: c.peer,
-				Kind: c.route.kind, Way: c.route.how, Relay: c.route.relay, Why: c.route.why,
-			})
-		}
-	}
-	slices.SortFunc(out, func(a, b Channel) int {
-		return cmp.Or(
-			cmp.Compare(a.From.Rank, b.From.Rank), cmp.Compare(a.From.Replica, b.From.Replica),
-			cmp.Compare(a.To.Rank, b.To.Rank), cmp.Compare(a.To.Replica, b.To.Replica))
-	})
 	return out
 }
 

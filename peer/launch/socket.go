@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime"
 
 	"golang.org/x/time/rate"
 
@@ -120,11 +121,16 @@ func (p *process) send(m proclink.Message, descriptor *os.File) {
 // was added later must also be in the view.
 func (p *process) begin() {
 	v := p.job.view
-	if !p.initialized || !p.job.begun || p.begun || p.added && v.State(p.id) == view.Vacant {
+	if !p.initialized || p.job.init != initReturns || p.begun || p.added && v.State(p.id) == view.Vacant {
 		return
 	}
 	p.begun = true
 	p.send(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, ToleratedHang: p.job.hang}, nil)
+}
+
+// refuse tells the process that it gets no channel to another process.
+func (p *process) refuse(to view.Process, err error) {
+	p.send(proclink.Message{Type: proclink.Refused, Process: &to, Text: text(err)}, nil)
 }
 
 // handleProcess handles one message of a process.
@@ -142,7 +148,7 @@ func (j *job) handleProcess(p *process, m proclink.Message) {
 		j.send(initialized(p))
 		p.begin()
 	case m.Type == proclink.Open && p.initialized && m.Process != nil:
-		j.open(p, *m.Process, m.Kind)
+		j.board.Open(p.id, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.alive.Answered(p.id)
 		p.logScheduled()
@@ -259,4 +265,26 @@ func (j *job) greet(p *process, protocol int) {
 		p.send(l.message, l.descriptor)
 	}
 	j.alive.Watch(p.id)
+}
+
+// setup tells a process its rank and replica, and the state of the job.
+func (j *job) setup(p *process) {
+	v, id := j.view, p.id
+	if p.joining && v.State(id) == view.Vacant {
+		next, q, ok := v.Join(id.Rank)
+		if !ok || q != id {
+			p.end(fmt.Sprintf("no process %v can join the job now", id))
+			return
+		}
+		v = next // if a view of this epoch with the process ever exists, it is this one
+	}
+	m := proclink.Message{
+		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.Here > runtime.NumCPU(),
+		Heal: j.heal, Joining: p.joining,
+	}
+	bells, cell := j.board.Bell(id)
+	if bells != nil {
+		m.Kind, m.Cell = proclink.Shm, cell
+	}
+	p.send(m, bells)
 }

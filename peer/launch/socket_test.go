@@ -13,7 +13,7 @@ import (
 func TestO4OnlyTheLatestViewIsQueued(t *testing.T) {
 	j := &job{ctx: t.Context()}
 	j.spec = &jobspec.Spec{N: 2, R: 1}
-	p := newProcess(j, view.Process{}, 0)
+	p := newProcess(j, view.Process{})
 	p.greeted = true
 	v := view.New(2, 1)
 	for range 2 * maxQueuedMessages {

@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 )
 
 // start reads the membership table and starts the processes.
@@ -28,7 +29,7 @@ func (j *job) start(m *jobpb.Start) {
 		j.refuse(started(j.cut, nil), j.cut)
 		return
 	}
-	members, err := newMembership(m.Members, j.place())
+	members, err := switchboard.NewTable(m.Members, j.place(), j.order)
 	var kinds []proclink.Kind
 	if err == nil {
 		kinds, err = proclink.ParseKinds(m.Channels)
@@ -36,7 +37,7 @@ func (j *job) start(m *jobpb.Start) {
 	if err == nil {
 		j.members, j.explain, j.heal = members, m.Explain, m.Heal
 		j.setAway(m)
-		j.kinds = both(kinds, j.service.config.Channels)
+		kinds = switchboard.Both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
 	}
 	if err != nil {
@@ -45,17 +46,59 @@ func (j *job) start(m *jobpb.Start) {
 	}
 	j.enter(Starting)
 	j.shareNeeds() // until the job begins, its control stream must not break
-	j.makeBoard()
+	spare := 0
+	if j.heal {
+		spare = spareCells
+	}
+	j.board.Start(kinds, spare)
 	j.protect()
 	j.working.Add(1)
-	go j.launchAll(slices.Collect(maps.Keys(j.members.addrs)))
+	go j.launchAll(slices.Collect(maps.Keys(j.members.Addrs)))
+}
+
+// spareCells is the number of doorbells for added processes. Processes without one use pipes.
+const spareCells = 16
+
+// place returns the facts about this part of the job.
+func (j *job) place() switchboard.Place {
+	return switchboard.Place{Self: j.service.host.ID(), Machine: machineOf(j.spec.ID), N: j.spec.N, R: j.spec.R}
+}
+
+// joined adds the row of a process that joins the job.
+func (j *job) joined(row *jobpb.Member) error {
+	p := row.GetProcess().View()
+	if _, known := j.members.PeerOf[p]; known { // its key may be new
+		j.members.Learn(p, row.GetKey())
+		return nil
+	}
+	j.superseded(row)
+	if err := j.members.Add(row, j.local[p] != nil); err != nil {
+		return err
+	}
+	j.protectPeer(p2ppeer.ID(row.GetPeer()))
+	j.take(j.ahead)
+	return nil
+}
+
+// reportPaths reports to the submitter how other peers are reached.
+func (j *job) reportPaths(paths []switchboard.Path) {
+	m := &jobpb.Paths{}
+	for _, p := range paths {
+		why := clip(p.Why)
+		if p.Err != nil {
+			why = text(p.Err)
+		}
+		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(p.Peer), Kind: string(p.Kind), Relay: []byte(p.Relay), Why: why,
+			Way: string(p.Way), RoundTripUs: uint32(p.RoundTrip.Microseconds())})
+	}
+	j.send(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}})
 }
 
 // protect keeps the connections to the job's peers from being trimmed, and stores the addresses of those
 // peers.
 func (j *job) protect() {
 	j.service.host.ConnManager().Protect(j.submitter, j.tag())
-	for peer := range j.members.addrs {
+	for peer := range j.members.Addrs {
 		j.protectPeer(peer)
 	}
 }
@@ -71,7 +114,7 @@ func (j *job) protectPeer(peer p2ppeer.ID) {
 	}
 	j.service.protecting.Lock()
 	defer j.service.protecting.Unlock()
-	h.Peerstore().AddAddrs(peer, j.members.addrs[peer], tableTTL)
+	h.Peerstore().AddAddrs(peer, j.members.Addrs[peer], tableTTL)
 	h.ConnManager().Protect(peer, j.tag())
 }
 
@@ -80,7 +123,7 @@ func (j *job) protectPeer(peer p2ppeer.ID) {
 func (j *job) unprotect() {
 	h := j.service.host
 	h.ConnManager().Unprotect(j.submitter, j.tag())
-	for peer := range j.members.addrs {
+	for peer := range j.members.Addrs {
 		j.service.protecting.Lock()
 		if !h.ConnManager().Unprotect(peer, j.tag()) { // otherwise another job may need them
 			h.Peerstore().UpdateAddrs(peer, tableTTL, 0)

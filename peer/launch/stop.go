@@ -79,7 +79,7 @@ func (s *Service) Stop(ctx context.Context, id string, submitter p2ppeer.ID, wit
 
 // stop ends the job here within the given time, or at once if the job has no replicas or has not begun.
 func (j *job) stop(within time.Duration) {
-	if within <= 0 || j.spec.R == 1 || !j.begun {
+	if within <= 0 || j.spec.R == 1 || j.init != initReturns {
 		j.cutShort(errStopped)
 		return
 	}

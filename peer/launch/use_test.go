@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
@@ -181,6 +182,7 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 	} {
 		id := view.Process{}
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
+		j.board = new(switchboard.Board)
 		p := &process{job: j, id: id, cancel: func() {}}
 		j.local = map[view.Process]*process{id: p}
 		begin, later := proc.CPUStats{At: now}, proc.CPUStats{At: now.Add(time.Second), Waited: time.Second}

@@ -65,7 +65,7 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 		c.Peers = append(c.Peers, group[member])
 	}
 	c.First = len(c.Peers)
-	for p, id := range j.members.peerOf {
+	for p, id := range j.members.PeerOf {
 		if i, ok := index[id]; ok {
 			c.RunsOn[p] = i
 		}
@@ -216,12 +216,7 @@ func (j *job) take(v view.View) {
 	for _, id := range j.order {
 		j.local[id].adopt(v)
 	}
-	for id, c := range j.channels {
-		if !v.Has(id.from) || !v.Has(id.to) {
-			c.breakOff()
-			delete(j.channels, id)
-		}
-	}
+	j.board.SetView(v)
 }
 
 // hasRows reports whether the membership table contains the peer of each process that has joined in v. The
@@ -230,7 +225,7 @@ func (j *job) hasRows(v view.View) bool {
 	for rank := range v.N {
 		for k := j.spec.R; k < v.R; k++ {
 			p := view.Process{Rank: rank, Replica: k}
-			if _, ok := j.members.peerOf[p]; !ok && v.Has(p) {
+			if _, ok := j.members.PeerOf[p]; !ok && v.Has(p) {
 				return false
 			}
 		}

@@ -1,4 +1,4 @@
-package launch
+package switchboard
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
@@ -24,6 +25,22 @@ import (
 
 // The asking side of a channel to a process of another peer.
 
+const (
+	maxOpening = 1024 // bytes of the messages that open a channel
+
+	// dialTimeout bounds the time in which a peer tries to reach another peer, before it refuses the
+	// channel to its process. The process may ask again.
+	dialTimeout = 5 * time.Second
+
+	dialPause = 200 * time.Millisecond // initial pause between two attempts
+
+	directPause   = 30 * time.Second // pause after a failed direct connection
+	rejectedPause = time.Second      // pause after a direct connection that the listener turned away
+)
+
+// ChannelProtocol is the protocol of the streams that open a channel.
+const ChannelProtocol protocol.ID = "/p2pmpi/channel/1.0.0"
+
 // A route is how a peer has reached another peer. Exactly one of conn, stream and err is set.
 type route struct {
 	channelPath
@@ -35,78 +52,72 @@ type route struct {
 }
 
 // openRemote connects a process of this peer to a process of another peer. If the processes cannot
-// communicate directly, it forwards the bytes.
-func (j *job) openRemote(ctx context.Context, p *process, to view.Process, peer p2ppeer.ID, s situation) {
-	defer j.running.Done()
-	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.id), To: pbProcess(to)}
-	w := j.reach(ctx, peer, open, s, j.kinds)
+// communicate directly, it forwards the bytes. It runs on a goroutine of its own.
+func (b *Board) openRemote(ctx context.Context, p *Port, to view.Process, peer p2ppeer.ID, s situation) {
+	open := &pb.Open{Job: b.config.Job, From: pbProcess(p.id), To: pbProcess(to)}
+	w := b.reach(ctx, peer, open, s, b.kinds)
 	if w.err == nil {
-		j.do(func() { j.reached(channelID{p.id, to}, peer, w) })
+		b.config.Do(func() { b.reached(channelID{p.id, to}, peer, w) })
 		if w.conn != nil {
-			w.err = j.handOver(ctx, p, proclink.Message{Type: proclink.Channel, Process: &to}, w.conn)
+			w.err = b.handOver(ctx, p, proclink.Message{Type: proclink.Channel, Process: &to}, w.conn)
 		} else {
-			w.err = j.bridge(ctx, p, to, w.stream)
+			w.err = b.bridge(ctx, p, to, w.stream)
 		}
 	}
 	if w.err != nil {
-		j.do(func() { p.refuse(to, fmt.Errorf("open channel to process %v: %w", to, w.err)) })
+		b.config.Do(func() { p.Refuse(to, fmt.Errorf("open channel to process %v: %w", to, w.err)) })
 	}
 }
 
 // bridge hands p its end of a channel and forwards its bytes.
-func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream network.Stream) error {
+func (b *Board) bridge(ctx context.Context, p *Port, to view.Process, stream network.Stream) error {
 	ours, theirs, err := openIn()
 	if err != nil {
 		stream.Reset()
 		return err
 	}
-	if !j.do(func() { p.send(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
+	if !b.config.Do(func() { p.Send(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
 		theirs.Close()
 	}
-	carry(ctx, streamEnd{stream}, p.paced(ctx, ours))
+	var from source = ours // copies by itself, which is faster
+	if b.config.UploadLimited {
+		from = pacedSource{ours, ctx, p.Pace}
+	}
+	carry(ctx, streamEnd{stream}, from)
 	return nil
 }
 
 // handOver hands p a TCP connection to the process that m names. This peer keeps no copy, so the connection
 // ends with the processes. ctx is the channel's context.
-func (j *job) handOver(ctx context.Context, p *process, m proclink.Message, conn *net.TCPConn) error {
+func (b *Board) handOver(ctx context.Context, p *Port, m proclink.Message, conn *net.TCPConn) error {
 	file, err := conn.File()
 	conn.Close()
 	if err != nil {
 		return err
 	}
 	m.Kind = proclink.TCP
-	if !j.do(func() { j.whenBegun(func() { j.give(ctx, p, m, file) }) }) {
+	if !b.config.Do(func() { b.whenBegun(func() { b.give(ctx, p, m, file) }) }) {
 		file.Close()
 	}
 	return nil
 }
 
-func (j *job) give(ctx context.Context, p *process, m proclink.Message, file *os.File) {
-	m.Key = j.keyOf(*m.Process)
+func (b *Board) give(ctx context.Context, p *Port, m proclink.Message, file *os.File) {
+	m.Key = b.config.Table.key(*m.Process)
 	if m.Key != nil && ctx.Err() == nil {
-		p.send(m, file)
+		p.Send(m, file)
 		return
 	}
 	file.Close()
 	if m.Type == proclink.Channel {
-		p.refuse(*m.Process, errors.New("the channel is no longer needed"))
+		p.Refuse(*m.Process, errors.New("the channel is no longer needed"))
 	}
-}
-
-// whenBegun calls f once the keys of all processes are known. Another peer may learn them earlier.
-func (j *job) whenBegun(f func()) {
-	if j.keys == nil && j.ctx.Err() == nil {
-		j.waiting = append(j.waiting, f)
-		return
-	}
-	f()
 }
 
 // reach finds a way to the processes of peer. It tries the allowed kinds in order until one succeeds.
-func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situation, allowed []proclink.Kind) route {
+func (b *Board) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situation, allowed []proclink.Kind) route {
 	if s.noDirect == "" {
-		s.noDirect = j.service.obstacle(peer)
+		s.noDirect = b.obstacle(peer)
 	}
 	for {
 		w := route{}
@@ -119,24 +130,24 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 		if open.Tcp {
 			open.Token = entrance.NewToken()
 		}
-		stream, answer, err := j.dial(ctx, peer, open)
+		stream, answer, err := b.dial(ctx, peer, open)
 		switch {
 		case err != nil:
 			w.err = err
 			return w
 		case w.kind == proclink.Stream:
 			w.stream = stream
-			w.setConnection(connection.Of(j.service.host, stream.Conn(), j.service.config.Punches))
+			w.setConnection(connection.Of(b.Host, stream.Conn(), b.Punches))
 			return w
 		}
 		stream.Close()
-		if w.conn, err = entrance.Connect(ctx, answer.Addrs, j.service.mayDial(peer), open.Token); err == nil {
+		if w.conn, err = entrance.Connect(ctx, answer.Addrs, b.mayDial(peer), open.Token); err == nil {
 			w.how = connection.Direct
 			return w
 		}
-		j.log.Debug().Err(err).Stringer("peer", peer).Msg("no direct connection for processes")
+		b.config.Log.Debug().Err(err).Stringer("peer", peer).Msg("no direct connection for processes")
 		if s.noDirect = notDirect; ctx.Err() == nil { // a failure because the job ends tells nothing about later attempts
-			j.service.avoidDirect(peer, pauseAfter(err))
+			b.avoidDirect(peer, pauseAfter(err))
 		}
 	}
 }
@@ -149,10 +160,10 @@ var errNotReached = errors.New("its peer cannot be reached")
 
 // mayDial returns the filter for addresses at which this peer connects to another one for its processes.
 func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {
-	for _, c := range s.host.Network().ConnsToPeer(peer) {
-		s.config.Dials.Met(c)
+	for _, c := range s.Host.Network().ConnsToPeer(peer) {
+		s.Dials.Met(c)
 	}
-	return func(at netip.Addr) bool { return s.config.Dials.May(peer, at) }
+	return func(at netip.Addr) bool { return s.Dials.May(peer, at) }
 }
 
 // setConnection records the connection that a stream uses.
@@ -164,12 +175,12 @@ func (w *route) setConnection(c connection.Connection) {
 }
 
 // dial opens the stream of a channel. It retries while the other peer cannot be reached.
-func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network.Stream, *pb.Answer, error) {
+func (b *Board) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network.Stream, *pb.Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	for pause := dialPause; ; pause *= 2 {
-		redial.Allow(j.service.host, peer)
-		stream, err := j.service.host.NewStream(network.WithAllowLimitedConn(ctx, "channel"), peer, ChannelProtocol)
+		redial.Allow(b.Host, peer)
+		stream, err := b.Host.NewStream(network.WithAllowLimitedConn(ctx, "channel"), peer, ChannelProtocol)
 		if err == nil {
 			answer, err := ask(ctx, stream, open)
 			if err != nil {
@@ -180,7 +191,7 @@ func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network
 		}
 		select {
 		case <-ctx.Done():
-			j.log.Debug().Err(err).Stringer("peer", peer).Msg("peer not reached for a channel")
+			b.config.Log.Debug().Err(err).Stringer("peer", peer).Msg("peer not reached for a channel")
 			return nil, nil, errNotReached
 		case <-time.After(pause/2 + rand.N(pause)): // random, since the other peer may have dialed at the same instant
 		}
@@ -220,19 +231,15 @@ func pauseAfter(err error) time.Duration {
 func (s *Service) avoidDirect(peer p2ppeer.ID, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.obstacles == nil {
+		s.obstacles = make(map[p2ppeer.ID]time.Time)
+	}
 	for p, until := range s.obstacles {
 		if time.Now().After(until) {
 			delete(s.obstacles, p)
 		}
 	}
 	s.obstacles[peer] = time.Now().Add(pause)
-}
-
-// retryDirect lets the next channel to a peer try a direct connection again.
-func (s *Service) retryDirect(peer p2ppeer.ID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.obstacles, peer)
 }
 
 // obstacle returns why a recent attempt to reach a peer directly failed, or "".
@@ -243,4 +250,12 @@ func (s *Service) obstacle(peer p2ppeer.ID) string {
 		return notDirect
 	}
 	return ""
+}
+
+func pbProcess(p view.Process) *pb.Process {
+	return &pb.Process{Rank: uint32(p.Rank), Replica: uint32(p.Replica)}
+}
+
+func viewProcess(p *pb.Process) view.Process {
+	return view.Process{Rank: int(p.GetRank()), Replica: int(p.GetReplica())}
 }
