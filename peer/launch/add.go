@@ -242,8 +242,7 @@ func (j *job) forgetProcess(p *process) {
 	delete(j.local, p.id)
 	j.board.Detach(p.id)
 	j.reorder(slices.DeleteFunc(slices.Clone(j.order), func(id view.Process) bool { return id == p.id }))
-	j.alive.Forget(p.id)
-	j.supervisors.Forget(p.id)
+	j.liveness.ended(p.id)
 }
 
 // vacate frees the resources of a process that does not run here, and reports why it does not run.

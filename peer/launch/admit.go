@@ -219,9 +219,8 @@ func newJob(s *Service, a admission) *job {
 		events: make(chan func()),
 		done:   make(chan struct{}),
 		local:  make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
-		alive:       newAliveCheck(alivePeriod),
-		supervisors: newAliveCheck(tickPeriod),
 	}
+	j.liveness = newLiveness(j.log)
 	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	return j

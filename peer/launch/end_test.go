@@ -376,7 +376,7 @@ func TestFailureOfAnotherPeerIsReported(t *testing.T) {
 		t.Errorf("suspect %v, want %v", got, j.peers[1].ID())
 	}
 	here := j.hosted(0)
-	if got, want := answered(t, here, func() time.Duration { return here.alive.Hang() }), programHang(0, 2); got != want {
+	if got, want := answered(t, here, func() time.Duration { return here.liveness.programs.Hang() }), programHang(0, 2); got != want {
 		t.Errorf("a program may leave its peer without an answer for %v, want %v", got, want)
 	}
 	j.links = j.links[:1]

@@ -21,7 +21,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
-	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -88,9 +87,7 @@ type job struct {
 	hang             time.Duration       // tolerated silence of a peer, for the detector
 	reportsUntil     time.Time           // end of the time in which the job reports its presence after it has started
 	failed           map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
-	alive            aliveCheck          // of the programs
-	supervisors      aliveCheck          // of their supervisors
-	own              *proc.CPUStats      // processor time of this peer when a process was last late; nil: none is late
+	liveness         *liveness           // of the programs and their supervisors
 
 	submitterSide
 }
@@ -192,7 +189,6 @@ func (j *job) loop() {
 			j.reportPresence()
 		case <-alive.C:
 			if j.state == Running {
-				j.excuseAll()
 				j.checkAlive()
 			}
 		case <-j.ctx.Done():

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
@@ -614,11 +615,13 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 // not count as stopped.
 func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
-	j := &job{local: map[view.Process]*process{{}: p}, supervisors: newAliveCheck(tickPeriod)}
+	j := &job{local: map[view.Process]*process{{}: p}, liveness: newLiveness(zerolog.Nop())}
+	j.liveness.started(view.Process{})
 	for _, does := range []int32{notHalted, halted, resumedLately} {
 		j.halting.Store(does)
-		if j.handleAnswer(view.Process{}, true); p.stopped != (does == notHalted) {
-			t.Errorf("stopped is %v when its job does %d", p.stopped, does)
+		j.handleAnswer(view.Process{}, true)
+		if _, stopped := j.liveness.hungSupervisor(view.Process{}); stopped != (does == notHalted) {
+			t.Errorf("stopped is %v when its job does %d", stopped, does)
 		}
 	}
 }

@@ -150,8 +150,7 @@ func (j *job) handleProcess(p *process, m proclink.Message) {
 	case m.Type == proclink.Open && p.initialized && m.Process != nil:
 		j.board.Open(p.id, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
-		j.alive.Answered(p.id)
-		p.logScheduled()
+		j.liveness.answered(p.id)
 	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
 		j.handleDiverged(p, *m.Divergence)
 	case m.Type == proclink.LogDropped && p.greeted && j.heal:
@@ -173,8 +172,7 @@ func (j *job) handleProcess(p *process, m proclink.Message) {
 			return
 		}
 		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
-		j.alive.Forget(p.id) // it may take long to exit
-		p.logScheduled()
+		j.liveness.finalized(p.id)
 		j.send(finalized(p.id))
 		p.send(proclink.Message{Type: proclink.Bye}, nil)
 	case m.Type == proclink.Abort && p.greeted && !p.aborted:
@@ -264,7 +262,7 @@ func (j *job) greet(p *process, protocol int) {
 	for _, l := range early {
 		p.send(l.message, l.descriptor)
 	}
-	j.alive.Watch(p.id)
+	j.liveness.programs.Watch(p.id)
 }
 
 // setup tells a process its rank and replica, and the state of the job.

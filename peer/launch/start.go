@@ -303,7 +303,8 @@ func (j *job) join(m *jobpb.Join) error {
 		return errOrder(m)
 	}
 	if j.submitter == j.service.host.ID() {
-		j.setToleratedHang(time.Duration(m.HangNs))
+		j.hang = time.Duration(m.HangNs)
+		j.liveness.tolerate(j.hang, j.spec.R)
 		return nil
 	}
 	group, err := j.watchGroup(m)
@@ -321,7 +322,8 @@ func (j *job) join(m *jobpb.Join) error {
 		j.running.Go(before.Close) // it may be about to deliver a verdict, which waits for this goroutine
 	}
 	j.detector, j.watchers, j.silentSince = detector, m.Generation, time.Time{}
-	j.setToleratedHang(group.Hang)
+	j.hang = group.Hang
+	j.liveness.tolerate(j.hang, j.spec.R)
 	j.failed = make(map[p2ppeer.ID]bool)
 	for _, member := range group.Members {
 		j.failed[member] = false

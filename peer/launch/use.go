@@ -21,7 +21,7 @@ func uses(jobs []*job) []Use {
 	out, run, all := make([]Use, len(jobs)), make([][]*instance, len(jobs)), []*instance(nil)
 	for n, j := range jobs {
 		run[n], _ = query(j, func() []*instance {
-			out[n].Starved = j.starved()
+			out[n].Starved = j.liveness.starved()
 			return j.instances()
 		})
 		all = append(all, run[n]...)
@@ -51,16 +51,6 @@ func (j *job) instances() (all []*instance) {
 		}
 	}
 	return all
-}
-
-// starved returns the number of the job's processes that starve.
-func (j *job) starved() (n int) {
-	for _, p := range j.local {
-		if !p.starved.IsZero() {
-			n++
-		}
-	}
-	return n
 }
 
 // processesOf returns the process IDs of each instance: its program and its descendants. For instances

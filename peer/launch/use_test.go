@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
@@ -170,33 +172,36 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		then func(j *job, p *process, now proc.CPUStats)
 		want bool
 	}{
-		{"stopped by the guard", func(j *job, _ *process, _ proc.CPUStats) { j.excuse(nil) }, true},
-		{"answers", func(j *job, p *process, _ proc.CPUStats) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
-		{"still starved", func(_ *job, p *process, now proc.CPUStats) {
-			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
+		{"stopped by the guard", func(j *job, _ *process, _ proc.CPUStats) {
+			j.liveness.excuse(nil, func([]view.Process) map[view.Process][]int { return nil })
 		}, true},
-		{"hangs", func(_ *job, p *process, now proc.CPUStats) {
-			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited})
+		{"answers", func(j *job, p *process, _ proc.CPUStats) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
+		{"still starved", func(j *job, p *process, now proc.CPUStats) {
+			j.liveness.measureProgram(p.id, proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
+		}, true},
+		{"hangs", func(j *job, p *process, now proc.CPUStats) {
+			j.liveness.measureProgram(p.id, proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited})
 		}, false},
 		{"ends", func(j *job, p *process, _ proc.CPUStats) { j.exited(p, supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
+		j := &job{order: []view.Process{id}, liveness: newLiveness(zerolog.Nop())}
+		j.liveness.started(id)
 		j.board = new(switchboard.Board)
 		p := &process{job: j, id: id, cancel: func() {}}
 		j.local = map[view.Process]*process{id: p}
 		begin, later := proc.CPUStats{At: now}, proc.CPUStats{At: now.Add(time.Second), Waited: time.Second}
-		p.measureCPU(begin)
-		if j.starved() != 0 {
+		j.liveness.measureProgram(id, begin)
+		if j.liveness.starved() != 0 {
 			t.Errorf("%s: starved before anything is known", tt.name)
 		}
-		p.measureCPU(later)
-		if j.starved() != 1 {
+		j.liveness.measureProgram(id, later)
+		if j.liveness.starved() != 1 {
 			t.Errorf("%s: not starved at the beginning", tt.name)
 		}
 		p.failedInView = tt.name == "ends" // its end need not be reported
 		tt.then(j, p, later)
-		if got := j.starved() == 1; got != tt.want {
+		if got := j.liveness.starved() == 1; got != tt.want {
 			t.Errorf("%s: starved is %v", tt.name, got)
 		}
 	}
@@ -211,15 +216,14 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 		"is stopped":      {0, 0},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
-		p := &process{job: j, id: id}
-		j.supervisors.Watch(id)
+		l := newLiveness(zerolog.Nop())
+		l.started(id)
 		own := proc.CPUStats{At: time.Now()}
 		peer, ended := own, false
 		for passed := time.Duration(0); passed < 2*faultdetect.DefaultHang; passed += time.Second {
-			p.measureSupervisor(own)
-			j.measurePeer(peer)
-			_, hung := j.supervisors.Tick(passed)
+			l.measureSupervisor(id, own)
+			l.measurePeer(peer)
+			_, hung := l.supervisors.Tick(passed)
 			ended = ended || len(hung) > 0
 			own.At, own.Waited = own.At.Add(time.Second), own.Waited+tt.own
 			peer.At, peer.Waited = own.At, peer.Waited+tt.peer
@@ -321,9 +325,9 @@ func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 		{30 * time.Second, 2, 30*time.Second + alivePeriod},
 		{30 * time.Second, 1, faultdetect.DefaultHang},
 	} {
-		j := &job{admission: admission{spec: &jobspec.Spec{R: c.replicas}}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
-		j.setToleratedHang(c.hang)
-		if got := j.supervisors.Hang(); got != c.want {
+		l := newLiveness(zerolog.Nop())
+		l.tolerate(c.hang, c.replicas)
+		if got := l.supervisors.Hang(); got != c.want {
 			t.Errorf("a job of %d replicas that tolerates %v: %v, want %v", c.replicas, c.hang, got, c.want)
 		}
 	}
@@ -345,19 +349,18 @@ func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 		"starves":                    {0, alivePeriod, 0},
 		"two of its threads wait":    {0, 2 * alivePeriod, 0},
 	} {
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
-		p := &process{job: j, id: id, starved: time.Now()} // prevents a log line
-		j.alive.Tolerate(programHang(2*time.Second, 2))
-		j.alive.Watch(id)
+		l := newLiveness(zerolog.Nop())
+		l.started(id)
+		l.tolerate(2*time.Second, 2)
+		l.programs.Watch(id)
 		turns, found := proc.CPUStats{At: time.Now()}, time.Duration(0)
 		for passed := alivePeriod; passed < time.Minute && found == 0; passed += alivePeriod {
 			turns.At = turns.At.Add(alivePeriod)
 			turns.Ran, turns.Waited = turns.Ran+tt.ran, turns.Waited+tt.waited
-			if len(j.alive.Late()) > 0 {
-				p.starved = turns.At
-				p.measureCPU(turns)
+			if len(l.programs.Late()) > 0 {
+				l.measureProgram(id, turns)
 			}
-			if _, hung := j.alive.Tick(passed); len(hung) > 0 {
+			if _, hung := l.programs.Tick(passed); len(hung) > 0 {
 				found = passed
 			}
 		}
