@@ -9,7 +9,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
@@ -32,36 +31,16 @@ import (
 // The output of the processes waits for the submitter, as far as there is room, and so do the files of
 // processes that have ended. Slots are released early, unless the kept data is large (kept.go).
 
-const (
-	// minAbsence is how long a job tolerates a silent submitter in any case. It is longer than a submitter
-	// that is out of touch waits.
-	minAbsence = 20 * time.Second
-	// actAfter is how long the submitter must be silent before the peers propose changes of the view.
-	// If it comes back later, it accepts none of those changes before it has received their causes (package
-	// job, disconnected.go).
-	actAfter = 10 * time.Second
-	// maxAway bounds the time that a submitter can make a job continue without it.
-	maxAway = time.Hour
-	// silentFor is how long a peer may leave the leader of the view group without an answer before its
-	// processes fail, in addition to the tolerated hang. A peer that joined later is in no other group, so
-	// no member asks it through others.
-	silentFor = 4 * time.Second
-)
+// silentFor is how long a peer may leave the leader of the view group without an answer before its
+// processes fail, in addition to the tolerated hang. A peer that joined later is in no other group, so
+// no member asks it through others.
+const silentFor = 4 * time.Second
 
 var errSubmitterFailed = errors.New("the submitter's peer has failed")
 
-// setAway records how long the job continues without its submitter.
-func (j *job) setAway(m *jobpb.Start) {
-	j.away, j.mayReturn = min(max(time.Duration(m.AwayNs), 0), maxAway), m.Returns
-	if m.LeftNs > 0 {
-		j.until = time.Now().Add(time.Duration(m.LeftNs))
-	}
-}
-
 // submitterSilent records that the submitter is silent.
 func (j *job) submitterSilent() {
-	if j.silentSince.IsZero() {
-		j.silentSince = time.Now()
+	if j.presence.lose(time.Now()) {
 		j.log.Info().Msg("the submitter is unreachable; the job continues without it")
 	}
 	j.take(j.ahead) // the submitter no longer sends the missing row
@@ -71,7 +50,7 @@ func (j *job) submitterSilent() {
 // that process all committed changes.
 func (j *job) becomeOrphaned() {
 	j.submitterSilent()
-	j.orphaned = true
+	j.presence.orphan(time.Now())
 	j.views.Gone(j.submitter) // the process that had the log
 	for _, c := range j.changes {
 		j.send(agreed(c))
@@ -83,21 +62,19 @@ func (j *job) becomeOrphaned() {
 
 // actForSubmitter makes the decisions of a silent submitter that cannot wait for it.
 func (j *job) actForSubmitter() {
-	if j.silentSince.IsZero() {
+	now := time.Now()
+	if !j.presence.silent() {
 		return
 	}
-	if j.orphaned && j.control != nil && !j.waitsToJoin() {
-		j.silentSince = time.Now() // it is connected, and makes no views
+	if j.presence.state == orphaned && j.control.stream != nil && !j.waitsToJoin() {
+		j.presence.since = now // it is connected, and makes no views
 	}
-	limit := minAbsence + j.away
-	if j.waitsToJoin() || j.init == awaitsBegin && !j.mayReturn { // it has not begun, and only the submitter can begin it
-		limit = minAbsence
-	}
-	if time.Since(j.silentSince) > limit || !j.until.IsZero() && time.Now().After(j.until) {
+	short := j.waitsToJoin() || j.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
+	if j.presence.expired(short, now) {
 		j.end(errSubmitterFailed)
 		return
 	}
-	if !j.orphaned && time.Since(j.silentSince) < actAfter {
+	if !j.presence.acts(now) {
 		return
 	}
 	for _, p := range j.view.Processes() {
@@ -122,7 +99,7 @@ func (j *job) waitsToJoin() bool { return j.joining && j.init == awaitsBegin }
 func (j *job) stateHere(p view.Process) view.State {
 	if here := j.local[p]; here != nil {
 		switch {
-		case here.exit == nil && j.waitsToJoin() && time.Since(j.silentSince) > actAfter:
+		case here.exit == nil && j.waitsToJoin() && time.Since(j.presence.since) > actAfter:
 			return view.Failed
 		case here.exit == nil:
 			return view.Live
@@ -162,13 +139,13 @@ func (j *job) reaches(peer p2ppeer.ID) bool {
 // proposes the change itself.
 func (j *job) awaitsOutput(p view.Process) bool {
 	here := j.local[p]
-	return j.orphaned && j.control != nil && here != nil && here.leads && !here.drained()
+	return j.presence.state == orphaned && j.control.stream != nil && here != nil && here.leads && !here.drained()
 }
 
 // endJoining ends the processes that wait to join while no submitter is connected. If the submitter had
 // already let one of them join, it replaces that process once the view names it.
 func (j *job) endJoining() {
-	if j.control != nil {
+	if j.control.stream != nil {
 		return
 	}
 	for _, p := range j.local {
@@ -204,11 +181,4 @@ func (j *job) releaseIfEnded() {
 // voting reports whether the other members may lack a majority without this peer.
 func (j *job) voting() bool {
 	return j.views.Votes(j.service.host.ID()) && j.views.Contact() != viewgroup.CutOff
-}
-
-// endAll ends all processes of the job on this peer.
-func (j *job) endAll(reason string) {
-	for _, p := range j.local {
-		p.end(reason)
-	}
 }

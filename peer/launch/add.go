@@ -86,10 +86,8 @@ func (j *job) hasPlace(id view.Process) error {
 	if peer, known := j.members.PeerOf[id]; known {
 		return fmt.Errorf("process %v runs on peer %s", id, peer)
 	}
-	for other, p := range j.local {
-		if other.Rank == id.Rank && !p.failedInView {
-			return fmt.Errorf("process %v of the same rank is here", other)
-		}
+	if other, here := j.ofRank(id.Rank); here {
+		return fmt.Errorf("process %v of the same rank is here", other)
 	}
 	return nil
 }
@@ -178,16 +176,6 @@ func (j *job) processStarted(p *process, i *instance, err error) {
 		}
 		j.vacate(p, err)
 	})
-}
-
-// reportAdditions tells the submitter that this peer is connected, until the added processes run.
-func (j *job) reportAdditions() {
-	for _, p := range j.local {
-		if p.added && p.live == nil {
-			j.reportStaging()
-			return
-		}
-	}
 }
 
 // waitsToJoin reports whether the process was added, and no other process has been told that it joins.

@@ -267,12 +267,12 @@ func TestJoiningProcessEndsWithoutASubmitter(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetInitialized)
 	here := j.hosted(0)
 	answered(t, here, func() bool {
-		attached := here.control
+		attached := here.control.stream
 		here.endJoining()
 		ended := here.local[p].killed
-		here.control = nil
+		here.control.stream = nil
 		here.endJoining()
-		here.control = attached
+		here.control.stream = attached
 		return ended
 	})
 	if e := j.links[0].exited(p); !strings.Contains(e.Reason, "its submitter is not connected") {

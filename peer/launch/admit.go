@@ -210,15 +210,15 @@ func (s *Service) dismiss(j *job) {
 func newJob(s *Service, a admission) *job {
 	j := &job{
 		service: s, admission: a,
-		submitter: a.spec.Submitter, order: a.processes,
+		submitter: a.spec.Submitter, processSet: processSet{order: a.processes, local: make(map[view.Process]*process)},
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
-		grant:  s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
-		folder: scratch.At(s.scratch, a.spec.ID),
-		events: make(chan func()),
-		done:   make(chan struct{}),
-		local:  make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
+		grant:    s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
+		folder:   scratch.At(s.scratch, a.spec.ID),
+		events:   make(chan func()),
+		done:     make(chan struct{}),
+		dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
 	}
 	j.liveness = newLiveness(j.log)
 	j.upload = newPacer(jobUpload(j.grant, len(j.order)))

@@ -72,7 +72,7 @@ func TestSubmitterReconnectsAfterAFailedWrite(t *testing.T) {
 	j.run()
 	hosted := j.hosted(0)
 	j.links[0].stream.ResetWithError(jobpb.Unwritten)
-	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.control != nil }); {
+	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.control.stream != nil }); {
 		if time.Now().After(late) {
 			t.Fatal("the peer did not detect the end of the stream")
 		}
@@ -164,7 +164,7 @@ func TestS4StagedPeerWaitsForABoundedTime(t *testing.T) {
 	j.prepare()
 	job := j.cut()
 	job.do(func() {
-		job.disconnectedAt = job.disconnectedAt.Add(-minAbsence - time.Second) // as if that much time had passed
+		job.presence.since = job.presence.since.Add(-minAbsence - time.Second) // as if that much time had passed
 		job.loseDisconnected()
 	})
 	j.gone()
@@ -214,7 +214,7 @@ func (j *testJob) cut() *job {
 	hosted := j.hosted(0)
 	j.links[0].stream.Conn().Close()
 	for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
-		if answered(j, hosted, func() bool { return !hosted.disconnectedAt.IsZero() }) {
+		if answered(j, hosted, func() bool { return hosted.presence.state == disconnected }) {
 			return hosted
 		}
 		if time.Now().After(late) {
@@ -468,13 +468,13 @@ func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	j.prepare()
 	hosted := j.hosted(0)
 	heard := func(ago time.Duration) {
-		if !hosted.do(func() { hosted.lastMessageAt = time.Now().Add(-ago) }) {
+		if !hosted.do(func() { hosted.presence.lastMessageAt = time.Now().Add(-ago) }) {
 			t.Fatal("the job has ended")
 		}
 	}
 	heard(startTimeout / 2)
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
-	for !answered(t, hosted, func() bool { return time.Since(hosted.lastMessageAt) < startTimeout/4 }) {
+	for !answered(t, hosted, func() bool { return time.Since(hosted.presence.lastMessageAt) < startTimeout/4 }) {
 	}
 	heard(2 * startTimeout)
 	j.links[0].awaitEnd()

@@ -71,7 +71,7 @@ func (h hosting) part(t *testing.T) *job {
 func (j *job) over() {
 	j.cancel()
 	close(j.done)
-	j.detach()
+	j.control.detach()
 	if j.detector != nil {
 		j.detector.Close()
 	}
@@ -159,14 +159,14 @@ func FuzzResume(f *testing.F) {
 		j.send(staging(2, 2))
 		h.jobs[j.spec.ID] = j
 		h.resume(recording.New("stranger", nil), in, first.GetResume())
-		if j.control != nil {
+		if j.control.stream != nil {
 			t.Fatal("the job is a stranger's")
 		}
 		before := recording.New(h.other, nil)
 		j.attach(before, pbio.NewDelimitedReader(before, maxPrepare))
 		heard, stream := first.GetResume().Heard, recording.New(h.other, nil)
 		err := j.resume(stream, in, first.GetResume())
-		if back := j.control.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.control.stream != before {
+		if back := j.control.stream.Stream == stream; back != (err == nil) || back && heard > 2 || !back && j.control.stream.Stream != before {
 			t.Errorf("resume after %d of 2 messages: reconnected %v, error %v", heard, back, err)
 		}
 	})

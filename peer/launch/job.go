@@ -29,11 +29,11 @@ import (
 // A job is this peer's part of a job. The goroutine that runs run owns all fields that are not marked as
 // fixed. Other goroutines reach them through do and query.
 type job struct {
-	admission          // fixed
+	admission // fixed
+	processSet
 	progress  progress // of staging
 	service   *Service
 	submitter p2ppeer.ID
-	order     []view.Process // processes that run here, in the order requested; written under service.mu
 	since     time.Time
 	log       zerolog.Logger
 
@@ -66,7 +66,6 @@ type job struct {
 	group    *cgroup.Group // nil: none
 	halting  atomic.Int32  // whether its processes are stopped for the guard
 	folder   scratch.Job
-	local    map[view.Process]*process
 	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go
 	metered  chan *meter                      // meters of added processes, for the guard
 	serving  []func()                         // functions that end serving files
@@ -89,7 +88,8 @@ type job struct {
 	failed           map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
 	liveness         *liveness           // of the programs and their supervisors
 
-	submitterSide
+	control  control
+	presence presence // of the submitter
 }
 
 // An initState tells how far mpj.Init is in the processes of a job.
@@ -133,14 +133,14 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.working.Add(1)
 	go j.stage()
 	j.loop()
-	if !j.asked && j.refusal == nil {
-		j.detach() // the writer may be stuck, and no message is left to wait for
+	if !j.presence.asked && j.control.last == nil {
+		j.control.detach() // the writer may be stuck, and no message is left to wait for
 	}
 	j.cleanUp()
-	if j.asked {
-		j.refusal = stopped()
+	if j.presence.asked {
+		j.control.last = stopped()
 	}
-	j.leave()
+	j.control.leave(j.service.ctx)
 	j.running.Wait()
 	j.board.Wait()
 	e := j.finalEntry()
@@ -174,13 +174,10 @@ func (j *job) loop() {
 	report := time.NewTicker(reportPeriod)
 	defer report.Stop()
 	for j.ended == nil {
-		var ready chan<- *jobpb.FromPeer
-		if j.control != nil && j.next() {
-			ready = j.control.out
-		}
+		ready, head := j.control.next(j.nextOutput)
 		select {
-		case ready <- j.head:
-			j.head = nil
+		case ready <- head:
+			j.control.head = nil
 		case event := <-j.events:
 			event()
 		case <-tick.C:
@@ -209,7 +206,7 @@ func (j *job) end(reason error) {
 // refuse ends the job with a last message that tells the submitter the reason.
 func (j *job) refuse(m *jobpb.FromPeer, reason error) {
 	if j.ended == nil {
-		j.refusal = m
+		j.control.last = m
 		j.end(reason)
 	}
 }
@@ -222,23 +219,16 @@ func (j *job) enter(s State) {
 
 // send queues a message to the submitter.
 func (j *job) send(m *jobpb.FromPeer) {
-	if len(j.messages) >= maxRecorded {
-		j.end(fmt.Errorf("more than %d messages to the submitter", maxRecorded))
-		return
+	if err := j.control.queue(m); err != nil {
+		j.end(err)
 	}
-	j.messages = append(j.messages, m)
 }
-
-// maxRecorded bounds the messages that this peer keeps for a submitter. Each process causes a few. Further
-// messages report progress during hours of staging, and at most one failure of each peer per generation of
-// the detector's group.
-const maxRecorded = 1 << 18
 
 // handle handles one message of the submitter. Messages may arrive in any order; handle acts only on those
 // that fit the state of the job.
 func (j *job) handle(m *jobpb.ToPeer) {
 	var err error
-	j.lastMessageAt = time.Now()
+	j.presence.lastMessageAt = time.Now()
 	switch b := m.Body.(type) {
 	case *jobpb.ToPeer_Start:
 		if err = j.checkState(m, Staged); err == nil {
@@ -285,7 +275,7 @@ func (j *job) handle(m *jobpb.ToPeer) {
 			err = j.propose(b.Propose)
 		}
 	case *jobpb.ToPeer_Stop:
-		j.asked = true
+		j.presence.asked = true
 		err = fmt.Errorf("stopped by the submitter: %s", clip(b.Stop.GetReason()))
 	default:
 		err = errOrder(m.Body)
@@ -317,7 +307,9 @@ func (j *job) tick() {
 	case Staged:
 		j.awaitStart()
 	case Running:
-		j.reportAdditions()
+		if j.waiting() { // this peer is connected, and its added processes do not run yet
+			j.reportStaging()
+		}
 		j.checkSupervisors()
 		j.checkPartition()
 		if j.init == initReturns {
@@ -346,7 +338,7 @@ func (j *job) begin(m *jobpb.Begin) error {
 	for _, p := range m.Places {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
-	if !j.endpoints.Known(j.service.host, j.submitter) { // since the submitter brought the job
+	if !j.presence.endpoints.Known(j.service.host, j.submitter) { // since the submitter brought the job
 		j.probeAddresses()
 	}
 	if !j.explain {
@@ -369,12 +361,7 @@ func (j *job) release() {
 func (j *job) cleanUp() {
 	j.cancel()
 	j.working.Wait()
-	for _, p := range j.local {
-		p.kill() // all at once, before waiting for each
-	}
-	for _, p := range j.local {
-		p.close()
-	}
+	j.closeAll()
 	if j.detector != nil {
 		j.detector.Close()
 	}
@@ -396,18 +383,7 @@ func (j *job) cleanUp() {
 	if err := j.folder.Remove(); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder not removed")
 	}
-	for _, key := range j.slots() {
+	for _, key := range append(j.slots(), j.key) {
 		s.Reservations.Release(key)
 	}
-}
-
-// slots returns the keys of all slots that the job holds here.
-func (j *job) slots() []reservation.Key {
-	keys := []reservation.Key{j.key}
-	for _, p := range j.local {
-		if p.added {
-			keys = append(keys, p.slot)
-		}
-	}
-	return keys
 }

@@ -44,16 +44,6 @@ func (j *job) linger() {
 	}
 }
 
-// allEnded reports whether all processes here have ended.
-func (j *job) allEnded() bool {
-	for _, p := range j.local {
-		if p.exit == nil {
-			return false
-		}
-	}
-	return true
-}
-
 // releaseSlots tries to release the job's slots once all its processes here have ended, and keeps only their
 // output.
 func (j *job) releaseSlots() {
@@ -62,7 +52,7 @@ func (j *job) releaseSlots() {
 	}
 	first := !j.outputOnly
 	j.outputOnly, j.measureKeptAt = true, time.Time{}
-	order, slots := j.order, j.slots()
+	order, slots := j.order, append(j.slots(), j.key)
 	j.working.Go(func() { j.tryReleaseSlots(order, slots, first) }) // ends when the files are measured
 }
 

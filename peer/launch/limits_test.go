@@ -615,7 +615,7 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 // not count as stopped.
 func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
-	j := &job{local: map[view.Process]*process{{}: p}, liveness: newLiveness(zerolog.Nop())}
+	j := &job{processSet: processSet{local: map[view.Process]*process{{}: p}}, liveness: newLiveness(zerolog.Nop())}
 	j.liveness.started(view.Process{})
 	for _, does := range []int32{notHalted, halted, resumedLately} {
 		j.halting.Store(does)

@@ -3,7 +3,6 @@ package launch
 import (
 	"hash"
 
-	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 )
 
@@ -102,48 +101,24 @@ func (p *process) drained() bool {
 	return true
 }
 
-// emitted drops the records that the user has received.
-func (j *job) emitted(m *jobpb.Emitted) {
-	for _, id := range j.order {
-		if id.Rank != int(m.Rank) {
-			continue
-		}
-		p := j.local[id]
-		for s, count := range [streams]uint64{m.Stdout, m.Stderr} {
-			o := &p.out[s]
-			o.box.Acknowledge(count)
-			if !o.box.Full() {
-				select {
-				case o.room <- struct{}{}:
-				default:
-				}
+// emitted drops the records of each stream that the user has received.
+func (p *process) emitted(counts [streams]uint64) {
+	for s, count := range counts {
+		o := &p.out[s]
+		o.box.Acknowledge(count)
+		if !o.box.Full() {
+			select {
+			case o.room <- struct{}{}:
+			default:
 			}
 		}
-		p.answerFlush()
 	}
+	p.answerFlush()
 }
 
-// next sets head to the next message to the submitter. Queued messages come first, then the output of
-// output leaders, in turn.
-func (j *job) next() bool {
-	if j.head != nil {
-		return true
+// rewind makes the output that the user has not received go again.
+func (p *process) rewind() {
+	for s := range p.out {
+		p.out[s].box.Rewind()
 	}
-	if j.sent < len(j.messages) {
-		j.head = j.messages[j.sent]
-		j.sent++
-		return true
-	}
-	for range streams * len(j.order) {
-		j.turn = (j.turn + 1) % (streams * len(j.order))
-		p, s := j.local[j.order[j.turn/streams]], j.turn%streams
-		if !p.leads || p.live == nil {
-			continue
-		}
-		if b, ok := p.out[s].box.Next(); ok {
-			j.head = outputOf(p.id, s+1, b)
-			return true
-		}
-	}
-	return false
 }

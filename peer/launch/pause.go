@@ -117,10 +117,8 @@ func (j *job) hasReplacement() bool {
 		if state := j.view.State(p); p.Replica < j.spec.R || j.local[p] != nil || state == view.Failed || state == view.Finished {
 			continue
 		}
-		for id, here := range j.local {
-			if id.Rank == p.Rank && !here.failedInView {
-				return true
-			}
+		if _, here := j.ofRank(p.Rank); here {
+			return true
 		}
 	}
 	return false

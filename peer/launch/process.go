@@ -98,12 +98,9 @@ func (p *process) kill() {
 	p.live.note() // its supervisor removes the group
 	p.live.program.Kill()
 	p.killed = true
-	for _, other := range p.job.local {
-		if !other.killed && other.exit == nil {
-			return
-		}
+	if p.job.allKilled() {
+		p.job.raisePriority()
 	}
-	p.job.raisePriority()
 }
 
 // close kills the process and returns when nothing of it is left.

@@ -56,7 +56,7 @@ func (j *job) staged(err error) {
 		return
 	}
 	j.reportStaging()
-	j.lastMessageAt, j.stagedAt = time.Now(), time.Now()
+	j.presence.lastMessageAt, j.stagedAt = time.Now(), time.Now()
 	j.enter(Staged)
 	j.send(prepared(nil, machineOf(j.spec.ID)))
 }
@@ -73,7 +73,7 @@ const (
 // too long. Slots are not reserved forever.
 func (j *job) awaitStart() {
 	switch {
-	case time.Since(j.lastMessageAt) > startTimeout:
+	case time.Since(j.presence.lastMessageAt) > startTimeout:
 		j.end(fmt.Errorf("no message from the submitter for %v after staging", startTimeout))
 	case time.Since(j.stagedAt) > maxStaged:
 		j.end(fmt.Errorf("the submitter has not started the job for %v after staging", maxStaged))

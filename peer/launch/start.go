@@ -36,7 +36,7 @@ func (j *job) start(m *jobpb.Start) {
 	}
 	if err == nil {
 		j.members, j.explain, j.heal = members, m.Explain, m.Heal
-		j.setAway(m)
+		j.presence.setAway(m, time.Now())
 		kinds = switchboard.Both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
 	}
@@ -321,7 +321,8 @@ func (j *job) join(m *jobpb.Join) error {
 	if before := j.detector; before != nil {
 		j.running.Go(before.Close) // it may be about to deliver a verdict, which waits for this goroutine
 	}
-	j.detector, j.watchers, j.silentSince = detector, m.Generation, time.Time{}
+	j.detector, j.watchers = detector, m.Generation
+	j.presence.joined(time.Now())
 	j.hang = group.Hang
 	j.liveness.tolerate(j.hang, j.spec.R)
 	j.failed = make(map[p2ppeer.ID]bool)

@@ -43,16 +43,6 @@ func uses(jobs []*job) []Use {
 	return out
 }
 
-// instances returns the running processes of the job.
-func (j *job) instances() (all []*instance) {
-	for _, id := range j.order {
-		if p := j.local[id]; p.live != nil && p.exit == nil {
-			all = append(all, p.live)
-		}
-	}
-	return all
-}
-
 // processesOf returns the process IDs of each instance: its program and its descendants. For instances
 // without control groups it scans all processes of the machine, once, which takes long.
 func processesOf(census *supervisor.Census, instances []*instance) map[*instance][]int {

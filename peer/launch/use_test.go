@@ -107,7 +107,7 @@ func TestControlGroupHasItsWeightFromTheStart(t *testing.T) {
 		skip.Lacks(t, why)
 	}
 	j := &job{
-		admission: admission{spec: &jobspec.Spec{ID: "0123"}}, order: make([]view.Process, 4),
+		admission: admission{spec: &jobspec.Spec{ID: "0123"}}, processSet: processSet{order: make([]view.Process, 4)},
 		service: &Service{groups: groups, config: Config{Niceness: MostNiceness}}, grant: limits.Grant{Slot: limits.Limits{CPU: 100}},
 	}
 	if err := j.makeGroup(); err != nil {
@@ -185,7 +185,7 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		{"ends", func(j *job, p *process, _ proc.CPUStats) { j.exited(p, supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, liveness: newLiveness(zerolog.Nop())}
+		j := &job{processSet: processSet{order: []view.Process{id}}, liveness: newLiveness(zerolog.Nop())}
 		j.liveness.started(id)
 		j.board = new(switchboard.Board)
 		p := &process{job: j, id: id, cancel: func() {}}

@@ -44,7 +44,7 @@ func (j *job) cutOff() {
 	switch {
 	case !j.outputOnly:
 		j.end(errCutOff)
-	case j.orphaned:
+	case j.presence.state == orphaned:
 		j.send(outside(""))
 	}
 }
@@ -124,7 +124,7 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 // is the view after the changes.
 func (j *job) committed(cs []viewgroup.Committed, v view.View) {
 	j.changes = append(j.changes, cs...)
-	if j.orphaned {
+	if j.presence.state == orphaned {
 		for _, c := range cs {
 			j.send(agreed(c))
 		}
@@ -138,7 +138,7 @@ func (j *job) propose(m *jobpb.Change) error {
 	if err != nil {
 		return err
 	}
-	if !j.orphaned {
+	if j.presence.state != orphaned {
 		return errOrder(m)
 	}
 	j.views.Forward(viewgroup.Proposal{Change: c, Signature: m.GetSignature()})
@@ -152,7 +152,7 @@ const maxRow = 16 << 10
 // introduce adds a peer to the view group on behalf of a submitter that is not a member. All members learn
 // of it from the log. They therefore have the same row, and have it before the process joins.
 func (j *job) introduce(m *jobpb.Introduce) error {
-	if !j.orphaned {
+	if j.presence.state != orphaned {
 		return errOrder(m)
 	}
 	if len(m.GetRow()) > maxRow {
@@ -207,7 +207,7 @@ func (j *job) take(v view.View) {
 	if v.Epoch <= j.view.Epoch {
 		return
 	}
-	if !j.hasRows(v) && j.silentSince.IsZero() {
+	if !j.hasRows(v) && !j.presence.silent() {
 		j.ahead = v // the row has yet to arrive
 		return
 	}
@@ -249,9 +249,7 @@ func (p *process) adopt(v view.View) {
 	}
 	if speaks := v.Speaks(p.id); speaks != p.leads {
 		p.leads = speaks
-		for s := range p.out {
-			p.out[s].box.Rewind()
-		}
+		p.rewind()
 	}
 	p.begin()
 }
