@@ -7,7 +7,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -114,10 +113,7 @@ func (j *job) reorder(order []view.Process) {
 // of this part of the job, including the new one.
 func (j *job) startAdded(p *process, processes int) {
 	var i *instance
-	err := j.folder.MakeProcess(p.id)
-	if err == nil {
-		err = j.layOutInputs(p.id, processes)
-	}
+	err := j.stager.bringAdded(j.ctx, p.id, processes, j.checkInputs)
 	if err == nil {
 		i, err = j.launch(p.id)
 	}
@@ -129,26 +125,6 @@ func (j *job) startAdded(p *process, processes int) {
 		i.close()
 	}
 	j.service.config.Reservations.Release(p.slot)
-}
-
-// layOutInputs gives a process the input files of the job, which are usually here already.
-func (j *job) layOutInputs(p view.Process, processes int) error {
-	inputs, err := j.fetchManifest(j.ctx)
-	if err == nil {
-		err = j.checkInputs(inputs, processes)
-	}
-	if err != nil {
-		return err
-	}
-	for attempt := 1; ; attempt++ {
-		if err = j.fetch(j.ctx, inputs.Wants()); err != nil {
-			return err
-		}
-		err = j.layOut(j.ctx, nil, inputs, []view.Process{p})
-		if !errors.Is(err, filetransfer.ErrMissing) || attempt == layOutAttempts {
-			return err
-		}
-	}
 }
 
 // processStarted begins to watch an added process, unless the process was dropped meanwhile.

@@ -221,6 +221,7 @@ func newJob(s *Service, a admission) *job {
 		dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
 	}
 	j.liveness = newLiveness(j.log)
+	j.stager.files, j.stager.spec, j.stager.program, j.stager.folder = s.config.Files, a.spec, a.program, j.folder
 	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	return j

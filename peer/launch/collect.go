@@ -7,9 +7,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
@@ -35,7 +32,12 @@ func (j *job) collect(m *jobpb.Collect) error {
 	go func() { // ends with ctx
 		defer j.working.Done()
 		manifest, files, err := p.match(m.Patterns)
-		j.do(func() { j.offer(id, manifest, files, err) })
+		j.do(func() {
+			if err == nil {
+				j.stager.offer(files)
+			}
+			j.send(collected(id, manifest, err))
+		})
 	}()
 	return nil
 }
@@ -68,13 +70,4 @@ func match(ctx context.Context, folder string, patterns []string) ([]byte, map[f
 		err = fmt.Errorf("the list of %d output files has %d bytes, at most %d are allowed", len(m), len(encoded), maxManifest)
 	}
 	return encoded, filetransfer.Locate(m, sources), err
-}
-
-// offer serves the files that match found, until the job ends.
-func (j *job) offer(p view.Process, manifest []byte, files map[filetransfer.Digest]filetransfer.Source, err error) {
-	if err == nil {
-		stop := j.service.config.Files.Serve(j.spec.ID, []p2ppeer.ID{j.submitter}, files)
-		j.serving = append(j.serving, stop)
-	}
-	j.send(collected(p, manifest, err))
 }

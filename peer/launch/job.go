@@ -31,7 +31,6 @@ import (
 type job struct {
 	admission // fixed
 	processSet
-	progress  progress // of staging
 	service   *Service
 	submitter p2ppeer.ID
 	since     time.Time
@@ -68,8 +67,7 @@ type job struct {
 	folder   scratch.Job
 	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go
 	metered  chan *meter                      // meters of added processes, for the guard
-	serving  []func()                         // functions that end serving files
-	unshare  func()                           // permanently stops serving files to the job's other peers
+	stager   stager                           // of its files
 
 	members          switchboard.Table
 	board            *switchboard.Board // the channels of the processes here
@@ -129,7 +127,11 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 		Int("processes", len(j.order)).Msg("job accepted")
 	j.attach(stream, in)
 	j.probeAddresses()
-	j.shareFiles()
+	var pace func(ctx context.Context, n int) error
+	if j.limitsUpload() {
+		pace = j.upload.wait
+	}
+	j.stager.share(j.fellows, j.service.host.Peerstore(), pace)
 	j.working.Add(1)
 	go j.stage()
 	j.loop()
@@ -374,12 +376,9 @@ func (j *job) cleanUp() {
 		}
 	}
 	j.board.Close()
-	for _, stop := range j.serving {
-		stop()
-	}
+	j.stager.close()
 	j.unprotect()
 	s := j.service.config
-	s.Files.Store().Unpin(j.spec.ID)
 	if err := j.folder.Remove(); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder not removed")
 	}

@@ -32,7 +32,7 @@ func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
 	config := j.moduleConfig()
 	config.Seed = fmt.Sprintf("%s rank %d", j.spec.ID, p.Rank)
 	c.Program, c.As = j.service.config.Engine.program, wasm.Name
-	c.Stdin, err = j.executable()
+	c.Stdin, err = j.stager.executable()
 	c.Args = config.Arguments(append([]string{j.spec.Name}, j.spec.Args...))
 	return err
 }
@@ -40,7 +40,7 @@ func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
 // bringModule replaces the job's module by its compiled form. The job needs its own copy: the store may
 // evict the compiled module before the job has started all its processes.
 func (j *job) bringModule() error {
-	module, err := j.executable()
+	module, err := j.stager.executable()
 	if err != nil {
 		return err
 	}

@@ -59,10 +59,6 @@ func jobUpload(g limits.Grant, processes int) int64 {
 	return limits.Min(limits.Limits{Upload: g.Slot.Upload * int64(processes)}, g.Job).Upload
 }
 
-// pacing delays data of the job. Messages of a process also wait for the process's own limit, see
-// pace.
-func (j *job) pacing(ctx context.Context, n int) error { return j.upload.wait(ctx, n) }
-
 // pacePrinted delays output on its way to the submitter.
 func (j *job) pacePrinted(m *jobpb.FromPeer) {
 	_ = j.upload.wait(j.ctx, len(m.GetOutput().GetData())) // little is left when the job ends

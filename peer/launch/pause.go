@@ -78,7 +78,7 @@ func (j *job) pauseFrom(needs bool) {
 
 // suspendServices stops serving files to other peers, and ends the job here if its time is over.
 func (j *job) suspendServices(p Pause) {
-	j.unshare()
+	j.stager.unshare()
 	most := p.Most
 	if j.service.canMigrate(j) {
 		most = max(most, migrateTimeout)

@@ -18,7 +18,7 @@ func (j *job) entry() journal.Entry {
 // finalEntry returns the job's entry after the job has ended and its processes are gone.
 func (j *job) finalEntry() journal.Entry {
 	e := j.entry()
-	e.Until, e.Ended, e.Staged = time.Now().UTC().Round(0), clip(j.ended.Error()), j.progress.here.Load()
+	e.Until, e.Ended, e.Staged = time.Now().UTC().Round(0), clip(j.ended.Error()), j.stager.here.Load()
 	for _, p := range j.local {
 		if p.live == nil {
 			continue

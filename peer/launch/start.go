@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -260,18 +258,9 @@ func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
 	if j.program.Wasm() {
 		return j.chooseModule(p, c)
 	}
-	c.Program, err = j.executable()
+	c.Program, err = j.stager.executable()
 	c.Args = j.spec.Args
 	return err
-}
-
-// executable returns the path at which the job's program was laid out.
-func (j *job) executable() (string, error) {
-	m, err := j.programManifest()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(j.folder.Program(), path.Base(m[0].Path)), nil
 }
 
 // launched begins to watch the processes after all of them have started.
