@@ -43,7 +43,7 @@ func (j *job) submitterSilent() {
 	if j.presence.lose(time.Now()) {
 		j.log.Info().Msg("the submitter is unreachable; the job continues without it")
 	}
-	j.take(j.ahead) // the submitter no longer sends the missing row
+	j.take(j.views.ahead) // the submitter no longer sends the missing row
 }
 
 // becomeOrphaned makes the peers responsible for the views, since the submitter is a new process. It sends
@@ -51,11 +51,11 @@ func (j *job) submitterSilent() {
 func (j *job) becomeOrphaned() {
 	j.submitterSilent()
 	j.presence.orphan(time.Now())
-	j.views.Gone(j.submitter) // the process that had the log
-	for _, c := range j.changes {
+	j.views.group.Gone(j.submitter) // the process that had the log
+	for _, c := range j.views.changes {
 		j.send(agreed(c))
 	}
-	if j.views.Contact() == viewgroup.CutOff {
+	if j.views.group.Contact() == viewgroup.CutOff {
 		j.send(outside(""))
 	}
 }
@@ -79,13 +79,13 @@ func (j *job) actForSubmitter() {
 	}
 	for _, p := range j.view.Processes() {
 		if to := j.stateHere(p); j.view.Live(p) && to != view.Live && !(to == view.Failed && j.awaitsOutput(p)) {
-			j.views.Propose(view.Change{Process: p, To: to})
+			j.views.group.Propose(view.Change{Process: p, To: to})
 		}
 	}
 	j.endJoining()
 	for _, p := range j.local {
 		if p.upToDate.Since != 0 {
-			j.views.Propose(view.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
+			j.views.group.Propose(view.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
 		}
 	}
 	j.releaseIfEnded()
@@ -114,16 +114,16 @@ func (j *job) stateHere(p view.Process) view.State {
 // stateElsewhere returns the state of the processes of another peer. Silence may be due to a broken link to
 // this peer only. That peer's gossip then still reaches others, and the detector asks it through them.
 func (j *job) stateElsewhere(peer p2ppeer.ID) view.State {
-	silence, ok := j.views.Silence(peer)
-	failed, watched := j.failed[peer]
+	silence, ok := j.views.group.Silence(peer)
+	failed, watched := j.detection.failed[peer]
 	switch {
 	case !ok: // the submitter's own peer, which has failed
 		return view.Failed
 	case watched && !failed:
 		return view.Live
-	case j.views.Leads() && silence <= silentFor+j.hang:
+	case j.views.group.Leads() && silence <= silentFor+j.hang:
 		return view.Live
-	case !watched && !j.views.Leads() && j.reaches(peer):
+	case !watched && !j.views.group.Leads() && j.reaches(peer):
 		return view.Live
 	}
 	return view.Failed
@@ -171,14 +171,9 @@ func (j *job) releaseIfEnded() {
 		needed = needed || !p.failedInView && !p.waitsToJoin()
 	}
 	switch {
-	case !needed && !j.voting():
+	case !needed && !j.views.voting(j.service.host.ID()):
 		j.end(errors.New("all its processes have failed"))
 	default:
 		j.releaseSlots()
 	}
-}
-
-// voting reports whether the other members may lack a majority without this peer.
-func (j *job) voting() bool {
-	return j.views.Votes(j.service.host.ID()) && j.views.Contact() != viewgroup.CutOff
 }

@@ -483,12 +483,12 @@ func TestS4KeptDataIsBounded(t *testing.T) {
 // gets its views from it, if the peer only keeps output.
 func TestPartitionedPeerNotifiesItsSubmitter(t *testing.T) {
 	t.Parallel()
-	j := &job{service: &Service{}, outputOnly: true, presence: presence{state: orphaned}}
+	j := &job{service: &Service{}, keeping: keeping{outputOnly: true}, presence: presence{state: orphaned}}
 	j.cutOff()
 	if j.ended != nil || len(j.control.messages) != 1 || j.control.messages[0].GetOutside() == nil {
 		t.Errorf("messages %v, ended with %v", j.control.messages, j.ended)
 	}
-	j.outputOnly = false
+	j.keeping.outputOnly = false
 	if j.cutOff(); !errors.Is(j.ended, errCutOff) {
 		t.Errorf("with a process: ended with %v", j.ended)
 	}

@@ -69,12 +69,11 @@ func readKey(b []byte) (key reservation.Key, err error) {
 
 // hasPlace returns an error if this part of the job cannot have one more process.
 func (j *job) hasPlace(id view.Process) error {
+	if err := j.reclaim.bars(); err != nil {
+		return err
+	}
 	switch {
-	case j.cut != nil || j.leaving || !j.stopBy.IsZero():
-		return errReclaimed
-	case !j.pausedAt.IsZero():
-		return errors.New("its owner needs the machine")
-	case j.outputOnly || j.init != initReturns:
+	case j.keeping.outputOnly || j.init != initReturns:
 		return errors.New("nothing of the job runs here")
 	case j.view.State(id) != view.Vacant:
 		return fmt.Errorf("process %v has joined already", id)

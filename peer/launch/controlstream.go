@@ -201,7 +201,7 @@ func (j *job) preparing() bool {
 // or if it may come back as a new process.
 func (j *job) loseSubmitter(reason error) {
 	silent := j.presence.silent() && j.init != awaitsBegin
-	if !silent && (j.views == nil || !j.presence.mayReturn) {
+	if !silent && (j.views.group == nil || !j.presence.mayReturn) {
 		j.end(reason)
 		return
 	}
@@ -310,7 +310,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		return errReplaced
 	case m.Heard > uint64(len(j.control.messages)):
 		return fmt.Errorf("%d messages received of %d", m.Heard, len(j.control.messages))
-	case m.Anew && j.views == nil:
+	case m.Anew && j.views.group == nil:
 		return errors.New("the job has no view group to continue it after its submitter")
 	}
 	if m.Anew && j.presence.state != orphaned {
@@ -319,7 +319,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	if m.Anew && j.control.stream != nil {
 		j.control.stream.ResetWithError(jobpb.Replaced)
 	}
-	j.presence.reconnected(j.failed[j.submitter], time.Now())
+	j.presence.reconnected(j.detection.failed[j.submitter], time.Now())
 	j.control.detach()
 	j.attach(stream, in)
 	j.probeAddresses()

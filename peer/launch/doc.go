@@ -30,7 +30,7 @@
 //   - the submitter's process has ended, or its peer has failed;
 //   - this peer is cut off from the majority of the job's view group (package viewgroup, V2);
 //   - the submitter violates the order above;
-//   - the owner stops the job or needs the machine (stop.go, pause.go);
+//   - the owner stops the job or needs the machine (owner.go);
 //   - this peer closes.
 //
 // If a control stream merely breaks, the submitter opens another one. Meanwhile this peer asks the

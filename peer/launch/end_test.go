@@ -177,7 +177,7 @@ func TestS4StagedPeerLimitsTheWaitForItsStart(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.prepare()
 	hosted := j.hosted(0)
-	hosted.do(func() { hosted.stagedAt = hosted.stagedAt.Add(-maxStaged) })
+	hosted.do(func() { hosted.presence.stagedAt = hosted.presence.stagedAt.Add(-maxStaged) })
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
 	j.gone()
 }
@@ -193,12 +193,12 @@ func TestS4SlotsAreReleasedAfterTheLastProcess(t *testing.T) {
 	j.links[0].exited(p)
 	hosted := j.hosted(0)
 	j.eventually("it is seen that nothing runs", func() bool {
-		return answered(t, hosted, func() bool { return !hosted.allEndedAt.IsZero() })
+		return answered(t, hosted, func() bool { return !hosted.keeping.allEndedAt.IsZero() })
 	})
 	if s := peer.reservations.Snapshot(); s.Running != 1 {
 		t.Errorf("the slots are given back at once: %+v", s)
 	}
-	hosted.do(func() { hosted.allEndedAt = hosted.allEndedAt.Add(-lingerFor) })
+	hosted.do(func() { hosted.keeping.allEndedAt = hosted.keeping.allEndedAt.Add(-lingerFor) })
 	j.eventually("the slots are released", func() bool { return peer.reservations.Snapshot().Running == 0 })
 	if text := j.links[0].output(p, 1); text != "done\n" {
 		t.Errorf("output %q, want done", text)

@@ -72,11 +72,11 @@ func (j *job) over() {
 	j.cancel()
 	close(j.done)
 	j.control.detach()
-	if j.detector != nil {
-		j.detector.Close()
+	if j.detection.group != nil {
+		j.detection.group.Close()
 	}
-	if j.views != nil {
-		j.views.Close()
+	if j.views.group != nil {
+		j.views.group.Close()
 	}
 	j.unprotect()
 	j.board.Close()

@@ -14,11 +14,9 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
@@ -43,22 +41,14 @@ type job struct {
 	running sync.WaitGroup // goroutines that end with ctx, done or their process
 	working sync.WaitGroup // goroutines that still create files or processes
 
-	state              State                        // written under service.mu
-	partners           map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
-	init               initState
-	outputOnly         bool        // all processes have ended; their output waits for the submitter
-	measureKeptAt      time.Time   // next measurement of what the job keeps; zero: no slots to release, or one is running
-	ran                bool        // its processes were started, and the journal has an entry
-	stagedAt           time.Time   // time at which staging completed
-	allEndedAt         time.Time   // time at which the last process here ended; zero while any runs
-	leaving            bool        // the owner takes the machine back, see HandOver
-	empty              time.Time   // time since which the view contains none of its processes here, while it leaves
-	stopBy             time.Time   // deadline that the owner has set for its end, see Stop; zero: none
-	cut                error       // why the owner's decision ended its processes, or nil
-	pausedAt           time.Time   // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
-	suspended          atomic.Bool // its processes are to be suspended for the owner
-	suspensionReported bool        // the submitter has been told that they are suspended
-	ended              error       // why the job ended, or nil
+	state     State                        // written under service.mu
+	partners  map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
+	init      initState
+	ran       bool // its processes were started, and the journal has an entry
+	keeping   keeping
+	reclaim   reclaim     // of the machine by its owner
+	suspended atomic.Bool // its processes are to be suspended for the owner
+	ended     error       // why the job ended, or nil
 
 	grant    limits.Grant  // fixed
 	upload   pacer         // fixed
@@ -69,22 +59,16 @@ type job struct {
 	metered  chan *meter                      // meters of added processes, for the guard
 	stager   stager                           // of its files
 
-	members          switchboard.Table
-	board            *switchboard.Board // the channels of the processes here
-	explain          bool               // the submitter is told how other peers are reached
-	places           [][2]int           // machine and cluster of each rank, set by Begin
-	heal             bool               // lost replicas are replaced
-	view             view.View
-	ahead            view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
-	views            *viewgroup.Group      // nil: the submitter alone makes the views
-	changes          []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
-	partitionedSince time.Time             // time since which the view group's majority is out of reach; zero: it is not
-	detector         *faultdetect.Group
-	watchers         uint32              // generation of the fault detector's group
-	hang             time.Duration       // tolerated silence of a peer, for the detector
-	reportsUntil     time.Time           // end of the time in which the job reports its presence after it has started
-	failed           map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
-	liveness         *liveness           // of the programs and their supervisors
+	members   switchboard.Table
+	board     *switchboard.Board // the channels of the processes here
+	explain   bool               // the submitter is told how other peers are reached
+	places    [][2]int           // machine and cluster of each rank, set by Begin
+	heal      bool               // lost replicas are replaced
+	view      view.View
+	views     viewsState
+	detection detection     // of silent peers
+	hang      time.Duration // tolerated silence of a peer, for the detector
+	liveness  *liveness     // of the programs and their supervisors
 
 	control  control
 	presence presence // of the submitter
@@ -307,7 +291,9 @@ func (j *job) tick() {
 	j.shareNeeds()
 	switch j.state {
 	case Staged:
-		j.awaitStart()
+		if err := j.presence.neglects(time.Now()); err != nil {
+			j.end(err)
+		}
 	case Running:
 		if j.waiting() { // this peer is connected, and its added processes do not run yet
 			j.reportStaging()
@@ -364,11 +350,11 @@ func (j *job) cleanUp() {
 	j.cancel()
 	j.working.Wait()
 	j.closeAll()
-	if j.detector != nil {
-		j.detector.Close()
+	if j.detection.group != nil {
+		j.detection.group.Close()
 	}
-	if j.views != nil {
-		j.views.Close()
+	if j.views.group != nil {
+		j.views.group.Close()
 	}
 	if j.group != nil {
 		if err := j.group.Remove(); err != nil {

@@ -28,18 +28,39 @@ const (
 	maxLinger = 7 * 24 * time.Hour
 )
 
+// A keeping decides how long a job keeps its slots, and the output of its processes, after all of them have
+// ended here. It reads no clock.
+type keeping struct {
+	outputOnly bool      // all processes have ended; their output waits for the submitter
+	measureAt  time.Time // next measurement of what the job keeps; zero: no slots to release, or one is running
+	allEndedAt time.Time // time at which the last process here ended; zero while any runs
+}
+
+// lingered reports whether all processes here have ended, and the submitter has had time to collect their output.
+func (k *keeping) lingered(allEnded bool, now time.Time) bool {
+	switch {
+	case !allEnded:
+		k.allEndedAt = time.Time{}
+	case k.allEndedAt.IsZero():
+		k.allEndedAt = now
+	}
+	return allEnded && now.Sub(k.allEndedAt) > lingerFor
+}
+
+// measures reports whether the kept data must be measured now. It is called once all processes have ended.
+func (k *keeping) measures(now time.Time) bool {
+	return !k.outputOnly || !k.measureAt.IsZero() && !now.Before(k.measureAt)
+}
+
 // linger releases the slots of a job whose processes here have all ended, although its submitter is
 // connected. If much data is kept, the job keeps its slots. linger ends the job once its processes would
 // have reached their time limit, or after maxLinger.
 func (j *job) linger() {
 	switch {
-	case !j.allEnded():
-		j.allEndedAt = time.Time{}
-	case j.allEndedAt.IsZero():
-		j.allEndedAt = time.Now()
-	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor && time.Since(j.allEndedAt) > lingerFor:
+	case !j.keeping.lingered(j.allEnded(), time.Now()):
+	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor:
 		j.end(errors.New("its output was not collected in time"))
-	case time.Since(j.allEndedAt) > lingerFor:
+	default:
 		j.releaseSlots()
 	}
 }
@@ -47,11 +68,11 @@ func (j *job) linger() {
 // releaseSlots tries to release the job's slots once all its processes here have ended, and keeps only their
 // output.
 func (j *job) releaseSlots() {
-	if !j.allEnded() || j.outputOnly && (j.measureKeptAt.IsZero() || time.Now().Before(j.measureKeptAt)) {
+	if !j.allEnded() || !j.keeping.measures(time.Now()) {
 		return
 	}
-	first := !j.outputOnly
-	j.outputOnly, j.measureKeptAt = true, time.Time{}
+	first := !j.keeping.outputOnly
+	j.keeping.outputOnly, j.keeping.measureAt = true, time.Time{}
 	order, slots := j.order, append(j.slots(), j.key)
 	j.working.Go(func() { j.tryReleaseSlots(order, slots, first) }) // ends when the files are measured
 }
@@ -77,7 +98,7 @@ func (j *job) tryReleaseSlots(order []view.Process, slots []reservation.Key, fir
 	if first {
 		j.log.Info().AnErr("reason", err).Int64("bytes", bytes).Msg("its processes have ended; it keeps its slots, since much output waits for the submitter")
 	}
-	j.do(func() { j.measureKeptAt = time.Now().Add(measureKeptEvery) })
+	j.do(func() { j.keeping.measureAt = time.Now().Add(measureKeptEvery) })
 }
 
 // keep records the data that a job keeps. It returns false if all jobs together would keep too much.

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -24,6 +25,7 @@ type presence struct {
 	state         submitterState
 	since         time.Time            // time since which it is in this state; orphaned: since which it is not connected
 	lastMessageAt time.Time            // time of the submitter's last message
+	stagedAt      time.Time            // time at which staging completed here
 	asked         bool                 // the submitter has sent Stop
 	away          time.Duration        // time that the job continues without it, beyond minAbsence
 	until         time.Time            // deadline of the job; zero: none
@@ -133,4 +135,24 @@ func (p *presence) asks(now time.Time) bool {
 func (p *presence) askedNow(now time.Time) {
 	p.askPause = min(max(tickPeriod, 2*p.askPause), maxAskPause)
 	p.askAt = now.Add(p.askPause)
+}
+
+const (
+	// startTimeout is how long a submitter may be silent after staging. It is many times the interval at
+	// which the submitter reports that other peers still stage.
+	startTimeout = 2 * time.Minute
+	// maxStaged bounds the total time between staging and Start, whatever the submitter reports.
+	maxStaged = time.Hour
+)
+
+// neglects returns an error if the submitter of a staged job is connected and silent for too long, or delays
+// Start for too long. Slots are not reserved forever.
+func (p *presence) neglects(now time.Time) error {
+	switch {
+	case now.Sub(p.lastMessageAt) > startTimeout:
+		return fmt.Errorf("no message from the submitter for %v after staging", startTimeout)
+	case now.Sub(p.stagedAt) > maxStaged:
+		return fmt.Errorf("the submitter has not started the job for %v after staging", maxStaged)
+	}
+	return nil
 }

@@ -39,7 +39,7 @@ func (j *job) needs() map[p2ppeer.ID]time.Duration {
 	}
 	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.hang}
 	for p := range j.members.Addrs {
-		if j.views != nil && j.views.Votes(p) {
+		if j.views.votes(p) {
 			partners[p] = j.hang
 		}
 	}

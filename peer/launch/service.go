@@ -350,7 +350,7 @@ func (s *Service) Jobs() []JobStatus {
 		hosted = append(hosted, j)
 		var paused time.Time
 		if j.state == Running && j.suspended.Load() {
-			paused = j.pausedAt
+			paused = j.reclaim.pausedAt
 		}
 		jobs = append(jobs, JobStatus{
 			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,

@@ -77,28 +77,9 @@ func (j *job) staged(err error) {
 		return
 	}
 	j.reportStaging()
-	j.presence.lastMessageAt, j.stagedAt = time.Now(), time.Now()
+	j.presence.lastMessageAt, j.presence.stagedAt = time.Now(), time.Now()
 	j.enter(Staged)
 	j.send(prepared(nil, machineOf(j.spec.ID)))
-}
-
-const (
-	// startTimeout is how long a submitter may be silent after staging. It is many times the interval at
-	// which the submitter reports that other peers still stage.
-	startTimeout = 2 * time.Minute
-	// maxStaged bounds the total time between staging and Start, whatever the submitter reports.
-	maxStaged = time.Hour
-)
-
-// awaitStart ends a staged job whose submitter is connected and silent for too long, or delays Start for
-// too long. Slots are not reserved forever.
-func (j *job) awaitStart() {
-	switch {
-	case time.Since(j.presence.lastMessageAt) > startTimeout:
-		j.end(fmt.Errorf("no message from the submitter for %v after staging", startTimeout))
-	case time.Since(j.stagedAt) > maxStaged:
-		j.end(fmt.Errorf("the submitter has not started the job for %v after staging", maxStaged))
-	}
 }
 
 // reportStaging reports progress. Until the processes run, it also tells the submitter that this peer is
@@ -112,7 +93,7 @@ func (j *job) reportPresence() {
 	case Staging, Staged, Starting:
 		j.reportStaging()
 	case Running:
-		if time.Now().Before(j.reportsUntil) {
+		if time.Now().Before(j.detection.reportsUntil) {
 			j.reportStaging()
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -23,8 +22,8 @@ import (
 
 // start reads the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
-	if j.cut != nil {
-		j.refuse(started(j.cut, nil), j.cut)
+	if cut := j.reclaim.cut; cut != nil {
+		j.refuse(started(cut, nil), cut)
 		return
 	}
 	members, err := switchboard.NewTable(m.Members, j.place(), j.order)
@@ -74,7 +73,7 @@ func (j *job) joined(row *jobpb.Member) error {
 		return err
 	}
 	j.protectPeer(p2ppeer.ID(row.GetPeer()))
-	j.take(j.ahead)
+	j.take(j.views.ahead)
 	return nil
 }
 
@@ -274,101 +273,4 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 	j.running.Add(1)
 	go newGuard(j, instances).run() // ends with ctx
 	j.send(started(nil, distances))
-}
-
-// Bounds of the gossip period that a submitter requests.
-const (
-	minPeriod = 10 * time.Millisecond
-	maxPeriod = time.Minute
-)
-
-// join makes this peer a member of the job's fault detection group, or of a later generation of it. If this
-// peer is the submitter, it is already a member.
-func (j *job) join(m *jobpb.Join) error {
-	if j.detector != nil && m.Generation > 0 && m.Generation == j.watchers {
-		return nil // repeated, since it might have been lost
-	}
-	if j.detector != nil && m.Generation <= j.watchers {
-		return errOrder(m)
-	}
-	if j.submitter == j.service.host.ID() {
-		j.hang = time.Duration(m.HangNs)
-		j.liveness.tolerate(j.hang, j.spec.R)
-		return nil
-	}
-	group, err := j.watchGroup(m)
-	if err != nil {
-		return err
-	}
-	detector, err := j.service.config.Detector.Join(group)
-	if err != nil {
-		return err
-	}
-	if j.detector == nil && !j.joining {
-		j.reportsUntil = time.Now().Add(reportsFor)
-	}
-	if before := j.detector; before != nil {
-		j.running.Go(before.Close) // it may be about to deliver a verdict, which waits for this goroutine
-	}
-	j.detector, j.watchers = detector, m.Generation
-	j.presence.joined(time.Now())
-	j.hang = group.Hang
-	j.liveness.tolerate(j.hang, j.spec.R)
-	j.failed = make(map[p2ppeer.ID]bool)
-	for _, member := range group.Members {
-		j.failed[member] = false
-	}
-	return j.joinViews(m.Views, group.Members)
-}
-
-// watchGroup returns the group that a Join describes.
-func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err error) {
-	period := time.Duration(m.PeriodNs)
-	if period != 0 && (period < minPeriod || period > maxPeriod) {
-		return group, fmt.Errorf("gossip period of %v", period)
-	}
-	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
-	if j.joining && j.detector == nil { // its own group, with the submitter
-		name = jobpb.GroupOf(j.spec.ID, j.order[0])
-	}
-	group = faultdetect.GroupConfig{Job: name, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
-	if m.GossipOnly {
-		group.Mode = faultdetect.Gossip
-	}
-	for i, b := range m.Group {
-		id, err := p2ppeer.IDFromBytes(b)
-		if err != nil {
-			return group, fmt.Errorf("fault detection group: member %d: %w", i, err)
-		}
-		if id == j.service.host.ID() {
-			group.Self = i
-		}
-		group.Members = append(group.Members, id)
-	}
-	if !slices.Contains(group.Members, j.submitter) {
-		return group, errors.New("fault detection group without the submitter")
-	}
-	group.Verdict = func(v faultdetect.Verdict) {
-		if v.State == faultdetect.Failed {
-			j.do(func() { j.peerFailed(group.Members[v.Member], m.Generation) })
-		}
-	}
-	return group, nil
-}
-
-// peerFailed handles the fault detector's verdict that a peer has failed. If the peer is the submitter, it
-// may only be cut off. In a job with a view group it may come back; any other job ends.
-func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
-	if generation != j.watchers {
-		return
-	}
-	if peer == j.submitter {
-		if j.views == nil {
-			j.end(errSubmitterFailed)
-			return
-		}
-		j.submitterSilent()
-	}
-	j.failed[peer] = true
-	j.send(suspect([]byte(peer), generation))
 }

@@ -16,24 +16,49 @@ import (
 
 var errCutOff = errors.New("cut off from the majority of the job's peers")
 
+// A viewsState holds what a job knows of its view group, and of views that it cannot adopt yet.
+type viewsState struct {
+	group            *viewgroup.Group      // nil: the submitter alone makes the views
+	ahead            view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
+	changes          []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
+	partitionedSince time.Time             // time since which the group's majority is out of reach; zero: it is not
+}
+
+// votes reports whether a peer is a voter of the group.
+func (s *viewsState) votes(peer p2ppeer.ID) bool { return s.group != nil && s.group.Votes(peer) }
+
+// voting reports whether the other members may lack a majority without this peer, which is self.
+func (s *viewsState) voting(self p2ppeer.ID) bool {
+	return s.votes(self) && s.group.Contact() != viewgroup.CutOff
+}
+
+// partitioned reports whether the majority has been out of reach for as long as a silent peer is tolerated. It
+// reports that once.
+func (s *viewsState) partitioned(hang time.Duration, now time.Time) bool {
+	if s.partitionedSince.IsZero() || now.Sub(s.partitionedSince) < hang {
+		return false
+	}
+	s.partitionedSince = time.Time{}
+	return true
+}
+
 // contact records whether this peer is in contact with the majority of the view group. It ends the job if a
 // member of the group has told different peers different views: no peer can tell which of them others have.
 func (j *job) contact(c viewgroup.Contact) {
-	if err := j.views.Err(); err != nil {
+	if err := j.views.group.Err(); err != nil {
 		j.refuse(outside(err.Error()), err)
 		return
 	}
-	j.partitionedSince = time.Time{}
+	j.views.partitionedSince = time.Time{}
 	if c == viewgroup.CutOff {
-		j.partitionedSince = time.Now()
+		j.views.partitionedSince = time.Now()
 	}
 }
 
 // checkPartition ends a job that has been cut off for as long as a silent peer is tolerated. Until then
 // nothing changes here (V2), and the majority does not fail this peer either.
 func (j *job) checkPartition() {
-	if !j.partitionedSince.IsZero() && time.Since(j.partitionedSince) >= j.hang {
-		j.partitionedSince = time.Time{}
+	if j.views.partitioned(j.hang, time.Now()) {
 		j.cutOff()
 	}
 }
@@ -42,56 +67,64 @@ func (j *job) checkPartition() {
 // A submitter that asks this peer for views is told that this peer is cut off.
 func (j *job) cutOff() {
 	switch {
-	case !j.outputOnly:
+	case !j.keeping.outputOnly:
 		j.end(errCutOff)
 	case j.presence.state == orphaned:
 		j.send(outside(""))
 	}
 }
 
-// joinViews makes this peer a member of the job's view group, if there is one. order lists the group's
+// firstGroup returns the view group of which this peer is a member from the start. order lists the group's
 // members by their indices in the fault detector's group.
-func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
-	if len(order) == 0 {
-		return nil
-	}
-	c := viewgroup.GroupConfig{View: j.view, RunsOn: make(map[view.Process]int)}
+func firstGroup(order []uint32, watched []p2ppeer.ID, v view.View, peerOf map[view.Process]p2ppeer.ID) (viewgroup.GroupConfig, error) {
+	c := viewgroup.GroupConfig{View: v, RunsOn: make(map[view.Process]int)}
 	index := make(map[p2ppeer.ID]int)
 	for i, member := range order {
-		if int(member) >= len(group) {
-			return fmt.Errorf("view group: peer %d refers to member %d of %d", i, member, len(group))
+		if int(member) >= len(watched) {
+			return c, fmt.Errorf("view group: peer %d refers to member %d of %d", i, member, len(watched))
 		}
-		index[group[member]] = i
-		c.Peers = append(c.Peers, group[member])
+		index[watched[member]] = i
+		c.Peers = append(c.Peers, watched[member])
 	}
 	c.First = len(c.Peers)
-	for p, id := range j.members.PeerOf {
+	for p, id := range peerOf {
 		if i, ok := index[id]; ok {
 			c.RunsOn[p] = i
 		}
 	}
-	return j.vote(c)
+	return c, nil
 }
 
-// agree makes this peer, which joined later, a member of the job's view group. It receives all changes
-// since the job's first view.
-func (j *job) agree(m *jobpb.Agree) error {
-	c := viewgroup.GroupConfig{First: int(m.First), View: view.New(j.spec.N, j.spec.R), RunsOn: make(map[view.Process]int)}
+// laterGroup returns the view group of a job with n ranks and r replicas, of which this peer becomes a member
+// later. It receives all changes since the job's first view.
+func laterGroup(m *jobpb.Agree, n, r int) (viewgroup.GroupConfig, error) {
+	c := viewgroup.GroupConfig{First: int(m.First), View: view.New(n, r), RunsOn: make(map[view.Process]int)}
 	for i, b := range m.Peers {
 		id, err := p2ppeer.IDFromBytes(b)
 		if err != nil {
-			return fmt.Errorf("view group: peer %d: %w", i, err)
+			return c, fmt.Errorf("view group: peer %d: %w", i, err)
 		}
 		c.Peers = append(c.Peers, id)
 	}
 	ps := c.View.Processes()
-	if !j.joining || len(m.RunsOn) != len(ps) {
-		return errOrder(m)
+	if len(m.RunsOn) != len(ps) {
+		return c, errOrder(m)
 	}
 	for i, p := range ps {
 		c.RunsOn[p] = int(m.RunsOn[i])
 	}
-	err := j.vote(c)
+	return c, nil
+}
+
+// agree makes this peer, which joined later, a member of the job's view group.
+func (j *job) agree(m *jobpb.Agree) error {
+	if !j.joining {
+		return errOrder(m)
+	}
+	c, err := laterGroup(m, j.spec.N, j.spec.R)
+	if err == nil {
+		err = j.vote(c)
+	}
 	if err == nil && m.Anew {
 		j.becomeOrphaned()
 	}
@@ -100,7 +133,7 @@ func (j *job) agree(m *jobpb.Agree) error {
 
 // vote joins the view group that c describes, after setting the fields that all callers share.
 func (j *job) vote(c viewgroup.GroupConfig) error {
-	if j.views != nil {
+	if j.views.group != nil {
 		return errors.New("it is already a member of the view group")
 	}
 	if len(c.Peers) == 0 || c.Peers[0] != j.submitter {
@@ -116,14 +149,14 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 	c.Came = func(n viewgroup.Newcomer) { j.do(func() { j.handleNewcomer(n) }) }
 	c.Contact = func(c viewgroup.Contact) { j.do(func() { j.contact(c) }) }
 	var err error
-	j.views, err = j.service.config.Views.Join(c)
+	j.views.group, err = j.service.config.Views.Join(c)
 	return err
 }
 
 // committed applies committed changes. It also reports them to a submitter that is not in the view group. v
 // is the view after the changes.
 func (j *job) committed(cs []viewgroup.Committed, v view.View) {
-	j.changes = append(j.changes, cs...)
+	j.views.changes = append(j.views.changes, cs...)
 	if j.presence.state == orphaned {
 		for _, c := range cs {
 			j.send(agreed(c))
@@ -141,7 +174,7 @@ func (j *job) propose(m *jobpb.Change) error {
 	if j.presence.state != orphaned {
 		return errOrder(m)
 	}
-	j.views.Forward(viewgroup.Proposal{Change: c, Signature: m.GetSignature()})
+	j.views.group.Forward(viewgroup.Proposal{Change: c, Signature: m.GetSignature()})
 	return nil
 }
 
@@ -166,7 +199,7 @@ func (j *job) introduce(m *jobpb.Introduce) error {
 	if err != nil {
 		return fmt.Errorf("introduction of peer %d: %w", m.Number, err)
 	}
-	j.views.Introduce(viewgroup.Newcomer{Peer: int(m.Number), ID: id, Process: row.GetProcess().View(), Row: m.GetRow(), Signature: m.GetSignature()})
+	j.views.group.Introduce(viewgroup.Newcomer{Peer: int(m.Number), ID: id, Process: row.GetProcess().View(), Row: m.GetRow(), Signature: m.GetSignature()})
 	return nil
 }
 
@@ -207,8 +240,8 @@ func (j *job) take(v view.View) {
 	if v.Epoch <= j.view.Epoch {
 		return
 	}
-	if !j.hasRows(v) && !j.presence.silent() {
-		j.ahead = v // the row has yet to arrive
+	if !hasRows(v, j.spec.R, j.members.PeerOf) && !j.presence.silent() {
+		j.views.ahead = v // the row has yet to arrive
 		return
 	}
 	j.view = v
@@ -220,12 +253,13 @@ func (j *job) take(v view.View) {
 }
 
 // hasRows reports whether the membership table contains the peer of each process that has joined in v. The
-// view may arrive from the group before the row arrives from the submitter.
-func (j *job) hasRows(v view.View) bool {
+// view may arrive from the group before the row arrives from the submitter. r is the number of replicas at the
+// start.
+func hasRows(v view.View, r int, peerOf map[view.Process]p2ppeer.ID) bool {
 	for rank := range v.N {
-		for k := j.spec.R; k < v.R; k++ {
+		for k := r; k < v.R; k++ {
 			p := view.Process{Rank: rank, Replica: k}
-			if _, ok := j.members.PeerOf[p]; !ok && v.Has(p) {
+			if _, ok := peerOf[p]; !ok && v.Has(p) {
 				return false
 			}
 		}

@@ -1,0 +1,221 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A reclaim decides how a job complies with the owner, who takes back the machine or a part of it. It reads no
+// clock.
+type reclaim struct {
+	leaving    bool      // the job migrates to other peers, see HandOver
+	emptySince time.Time // time since which the view contains none of its processes here, while it leaves
+	stopBy     time.Time // deadline that the owner has set for its end, see Stop; zero: none
+	cut        error     // why the owner's decision ended its processes, or nil
+	pausedAt   time.Time // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
+	reported   bool      // the submitter has been told that the processes are suspended
+}
+
+// dismissTimeout is how long a submitter may take to end the job's part at a peer, once none of that peer's
+// processes is in the view. The job stays longer if the view group may lack a majority without this peer.
+const dismissTimeout = 5 * time.Second
+
+// bars returns the reason why no process may be added to the job here, or nil.
+func (r *reclaim) bars() error {
+	switch {
+	case r.cut != nil || r.leaving || !r.stopBy.IsZero():
+		return errReclaimed
+	case !r.pausedAt.IsZero():
+		return errors.New("its owner needs the machine")
+	}
+	return nil
+}
+
+// stopBefore sets the deadline for the end of the job, unless there is one.
+func (r *reclaim) stopBefore(deadline time.Time) {
+	if r.stopBy.IsZero() {
+		r.stopBy = deadline
+	}
+}
+
+// deadline tells whether the processes must be ended now, and whether the submitter has had enough time to end
+// the job after that.
+func (r *reclaim) deadline(now time.Time) (cut, end bool) {
+	late := now.Sub(r.stopBy)
+	if r.stopBy.IsZero() || late < 0 {
+		return false, false
+	}
+	return r.cut == nil, r.cut != nil && late > dismissTimeout
+}
+
+// left reports whether the job has left this peer. needed tells whether the view contains a process here.
+func (r *reclaim) left(needed bool, now time.Time) bool {
+	if !needed && r.emptySince.IsZero() {
+		r.emptySince = now
+	}
+	return !needed && now.Sub(r.emptySince) > dismissTimeout
+}
+
+// departure returns how the job left, once nothing of it remains.
+func (r *reclaim) departure() Departure {
+	switch {
+	case r.cut != nil:
+		return CutShort
+	case r.leaving:
+		return HandedOver
+	}
+	return Over
+}
+
+// endsPaused reports whether a job in the given state ends now, because the owner needs the machine. Its
+// processes may be suspended for most. runs tells whether one of them runs.
+func (r *reclaim) endsPaused(s State, most time.Duration, runs bool, now time.Time) bool {
+	switch s {
+	case Staging, Staged:
+		return true
+	case Starting:
+		return now.Sub(r.pausedAt) >= most
+	case Running:
+		return now.Sub(r.pausedAt) >= most && runs // otherwise nothing of the job runs here
+	}
+	return false
+}
+
+// suspends reports whether the processes must be suspended now. A job that cannot migrate is suspended from the
+// beginning. replaced tells whether a replacement of a process here has joined, which that process may have to
+// bring up to date.
+func (r *reclaim) suspends(migrates, replaced bool, now time.Time) bool {
+	switch {
+	case !canSuspend || r.pausedAt.IsZero():
+		return false
+	case !migrates:
+		return true
+	}
+	since := now.Sub(r.pausedAt)
+	return since >= migrateTimeout && (since >= updateTimeout || !replaced)
+}
+
+// migrate makes the job migrate from now on.
+func (j *job) migrate() {
+	j.reclaim.leaving = true
+	j.depart()
+}
+
+// depart tells the submitter, once the job has begun, which processes are to leave. It ends the job here
+// after they have left the view.
+func (j *job) depart() {
+	if !j.reclaim.leaving || j.init != initReturns || j.ended != nil {
+		return
+	}
+	needed := false
+	for _, id := range j.order {
+		p := j.local[id]
+		if !p.failedInView && !p.leaving {
+			p.leaving = true
+			j.send(leaving(id))
+		}
+		needed = needed || !p.failedInView
+	}
+	if j.reclaim.left(needed, time.Now()) && !j.views.voting(j.service.host.ID()) {
+		j.end(errors.New("handed over"))
+	}
+}
+
+// stop ends the job here within the given time, or at once if the job has no replicas or has not begun.
+func (j *job) stop(within time.Duration) {
+	if within <= 0 || j.spec.R == 1 || j.init != initReturns {
+		j.cutShort(errStopped)
+		return
+	}
+	j.reclaim.stopBefore(time.Now().Add(within))
+	j.migrate()
+}
+
+// cutShort ends the job's processes here and tells the submitter why. If the job is staged, the submitter
+// learns that when it starts the job, since it expects no message earlier.
+func (j *job) cutShort(why error) {
+	if j.reclaim.cut != nil {
+		return
+	}
+	j.reclaim.cut, j.reclaim.stopBy = why, time.Now()
+	switch j.state {
+	case Staging:
+		j.refuse(prepared(why, nil), why)
+	case Starting:
+		j.refuse(started(why, nil), why)
+	case Running:
+		j.endAll(why.Error())
+	}
+}
+
+// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to
+// end it.
+func (j *job) endAtDeadline() {
+	switch cut, end := j.reclaim.deadline(time.Now()); {
+	case cut:
+		j.cutShort(errStopped)
+	case end:
+		j.end(j.reclaim.cut)
+	}
+}
+
+// applyPause applies the owner's current Pause to the job. While the owner needs the machine, the job serves no
+// files to other peers, and ends here if its time is over.
+func (j *job) applyPause() {
+	p, now := j.service.pause(), time.Now()
+	if j.submitter == j.service.host.ID() {
+		return
+	}
+	if needs := p.Rule != ""; needs == j.reclaim.pausedAt.IsZero() {
+		j.service.mu.Lock()
+		j.reclaim.pausedAt = time.Time{}
+		if needs {
+			j.reclaim.pausedAt = now
+		}
+		j.service.mu.Unlock()
+	}
+	migrates := j.service.canMigrate(j)
+	if p.Rule != "" {
+		j.stager.unshare()
+		most := p.Most
+		if migrates {
+			most = max(most, migrateTimeout)
+		}
+		if j.reclaim.endsPaused(j.state, most, len(j.instances()) > 0, now) {
+			j.cutShort(fmt.Errorf("its owner needs the machine: %s", p.Rule))
+		}
+	}
+	j.suspended.Store(j.reclaim.suspends(migrates, p.Rule != "" && j.hasReplacement(), now))
+	j.reportSuspension(p)
+}
+
+// hasReplacement reports whether a replacement of a process here has joined, which that process may have to
+// bring up to date.
+func (j *job) hasReplacement() bool {
+	for p := range j.members.PeerOf {
+		if state := j.view.State(p); p.Replica < j.spec.R || j.local[p] != nil || state == view.Failed || state == view.Finished {
+			continue
+		}
+		if _, here := j.ofRank(p.Rank); here {
+			return true
+		}
+	}
+	return false
+}
+
+// reportSuspension tells the submitter, once the processes run, that they are suspended or resumed.
+func (j *job) reportSuspension(p Pause) {
+	suspended := j.suspended.Load()
+	if j.state != Running || suspended == j.reclaim.reported {
+		return
+	}
+	j.reclaim.reported = suspended
+	j.log.Info().Str("rule", p.Rule).Bool("suspended", suspended).Msg("job suspended or resumed")
+	if !suspended {
+		p = Pause{}
+	}
+	j.send(paused(p))
+}
