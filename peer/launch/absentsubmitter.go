@@ -84,8 +84,8 @@ func (j *job) actForSubmitter() {
 	}
 	j.endJoining()
 	for _, p := range j.local {
-		if p.upToDate.Since != 0 {
-			j.views.group.Propose(view.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
+		if p.reports.upToDate.Since != 0 {
+			j.views.group.Propose(view.Change{Process: p.id, To: view.Live, Since: p.reports.upToDate.Term, At: p.reports.upToDate.Since})
 		}
 	}
 	j.releaseIfEnded()

@@ -185,10 +185,7 @@ func (j *job) drop(m *jobpb.Drop) error {
 func (j *job) dropProcess(p *process) {
 	j.forgetProcess(p)
 	p.failedInView = true
-	for _, l := range p.early {
-		l.drop()
-	}
-	p.early = nil
+	p.dropEarly()
 	if p.live == nil {
 		return // brought does the rest
 	}

@@ -56,9 +56,9 @@ func added(p view.Process, key reservation.Key, err error) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(p), Key: key[:], Error: text(err)}}}
 }
 
-func initialized(p *process) *jobpb.FromPeer {
+func initialized(p view.Process, key []byte) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{
-		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p.id), Key: p.key},
+		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p), Key: key},
 	}}
 }
 

@@ -21,8 +21,6 @@ type process struct {
 
 	live *instance // nil until the process runs
 
-	key []byte // its public key; nil before it has called mpj.Init
-
 	ctx      context.Context // ends with the process
 	cancel   context.CancelFunc
 	outgoing chan queuedMessage
@@ -30,14 +28,9 @@ type process struct {
 	unread   atomic.Pointer[view.View] // view that the Update in outgoing will carry; nil: no Update is queued
 
 	greeted, initialized, finalized, aborted bool // messages that it has sent
-	healed, unkept, lapsed                   bool // further messages that it has sent
-	upToDate                                 protection.UpToDate
-	stalls                                   int // number of handled reports that its rank waits or that it is up to date
-	diverged                                 int // number of reports that replicas differ
-	aheads                                   int // number of reports that it is ahead of its master
-
-	sums   []protection.Sum // checksums of all that it has sent, by its own account
-	summed bool             // it has sent these checksums
+	reports                                  reports
+	sums                                     []protection.Sum // checksums of all that it has sent, by its own account
+	summed                                   bool             // it has sent these checksums
 
 	accounted bool // the submitter has received its account
 
@@ -108,9 +101,7 @@ func (p *process) close() {
 	if p.live != nil {
 		p.live.close()
 	}
-	for _, l := range p.early {
-		l.drop()
-	}
+	p.dropEarly()
 }
 
 // end kills the process and records the reason for the submitter.
@@ -138,21 +129,20 @@ func (p *process) await(heard <-chan struct{}) {
 		if exceeded {
 			p.exceed(x)
 		}
-		p.job.exited(p, e)
+		p.exited(e)
 	})
 }
 
-func (j *job) exited(p *process, e supervisor.Exit) {
+// exited handles the end of the process.
+func (p *process) exited(e supervisor.Exit) {
+	j := p.job
 	p.exit = &e
 	p.cancel()
 	if j.local[p.id] == p { // otherwise it was dropped, and there may be another one
 		j.liveness.ended(p.id)
 		j.board.Ended(p.id)
 	}
-	for _, l := range p.early {
-		l.drop()
-	}
-	p.early = nil
+	p.dropEarly()
 	if p.failedInView {
 		return
 	}
@@ -162,6 +152,14 @@ func (j *job) exited(p *process, e supervisor.Exit) {
 	for s := range p.out {
 		p.settle(s)
 	}
+}
+
+// dropEarly drops the messages to a process that will not send Hello.
+func (p *process) dropEarly() {
+	for _, l := range p.early {
+		l.drop()
+	}
+	p.early = nil
 }
 
 // checkAlive asks the programs whether they are alive, and ends those that hang.

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/rs/zerolog"
+
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/version"
@@ -41,7 +43,7 @@ func (p *process) listen(heard chan<- struct{}) {
 		var broken *net.OpError
 		switch {
 		case err == nil:
-			if !p.job.do(func() { p.job.handleProcess(p, m) }) || pace.wait(p.job.ctx, max(p.live.socket.Last(), minBurst)) != nil {
+			if !p.job.do(func() { p.handle(m) }) || pace.wait(p.job.ctx, max(p.live.socket.Last(), minBurst)) != nil {
 				return
 			}
 			continue
@@ -133,39 +135,29 @@ func (p *process) refuse(to view.Process, err error) {
 	p.send(proclink.Message{Type: proclink.Refused, Process: &to, Text: text(err)}, nil)
 }
 
-// handleProcess handles one message of a process.
-func (j *job) handleProcess(p *process, m proclink.Message) {
+// handle handles one message of the process.
+func (p *process) handle(m proclink.Message) {
+	j := p.job
 	switch {
 	case p.exit != nil || p.failedInView:
 	case m.Type == proclink.Hello && !p.greeted:
-		j.greet(p, m.Version)
+		p.greet(m.Version)
 	case m.Type == proclink.Init && p.greeted && !p.initialized:
 		if len(m.Key) != proclink.KeySize {
 			p.protocolError(fmt.Errorf("key of %d bytes", len(m.Key)))
 			return
 		}
-		p.initialized, p.key = true, m.Key
-		j.send(initialized(p))
+		p.initialized = true
+		j.send(initialized(p.id, m.Key))
 		p.begin()
 	case m.Type == proclink.Open && p.initialized && m.Process != nil:
 		j.board.Open(p.id, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.liveness.answered(p.id)
-	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
-		j.handleDiverged(p, *m.Divergence)
 	case m.Type == proclink.LogDropped && p.greeted && j.heal:
-		j.handleUnkept(p, m)
-	case m.Type == proclink.Healed && p.initialized && p.joining && !p.healed:
-		p.healed = true
-		j.send(healed(p.id, m.Count, m.Bytes))
+		p.report(m)
 	case m.Type == proclink.Flush && p.initialized && !p.finalized:
 		p.flush(m)
-	case m.Type == proclink.Ahead && p.initialized:
-		j.handleAhead(p)
-	case m.Type == proclink.Stalled && p.initialized:
-		j.handleStalled(p)
-	case m.Type == proclink.UpToDate && p.initialized && m.UpToDate != nil:
-		j.handleUpToDate(p, *m.UpToDate)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
 		if err := protection.ValidSums(m.Sums, j.view); err != nil {
 			p.protocolError(err)
@@ -179,95 +171,53 @@ func (j *job) handleProcess(p *process, m proclink.Message) {
 		p.aborted = true
 		j.send(aborted(p.id, m.Code, m.Text))
 		p.end("has called Abort") // so that its output ends
+	case m.Type == proclink.Healed && p.joining && !p.reports.healed && p.initialized, reportsOnReplicas(m) && p.initialized:
+		p.report(m)
 	default:
 		p.protocolError(fmt.Errorf("message %.20q out of order", m.Type))
 	}
 }
 
-// maxDiverged bounds a process's reports of messages on which replicas differ. The engine of an honest
-// process sends fewer.
-const maxDiverged = 512
-
-// handleDiverged reports to the submitter that replicas of a rank diverged.
-func (j *job) handleDiverged(p *process, d protection.Divergence) {
-	if p.diverged++; p.diverged > maxDiverged {
-		p.protocolError(fmt.Errorf("more than %d divergences", maxDiverged))
-		return
-	}
-	if err := d.Valid(p.id, j.view); err != nil {
+// report passes a report of the process on to the submitter.
+func (p *process) report(m proclink.Message) {
+	out, err := p.reports.take(p.id, m, p.job.view)
+	switch {
+	case err != nil:
 		p.protocolError(err)
 		return
-	}
-	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Bool("differs", d.Differs()).Stringer("message", d).Msg("divergence")
-	j.send(diverged(p.id, d))
-}
-
-// handleUnkept reports to the submitter that a process cannot bring a new replica up to date, either
-// permanently or, if Lapsed, until the program's next checkpoint.
-func (j *job) handleUnkept(p *process, m proclink.Message) {
-	said := &p.unkept
-	if m.Lapsed {
-		said = &p.lapsed
-	}
-	if *said {
+	case out == nil:
 		return
+	case m.Type == proclink.Diverged:
+		p.warn().Bool("differs", m.Divergence.Differs()).Stringer("message", m.Divergence).Msg("divergence")
+	case m.Type == proclink.LogDropped:
+		p.warn().Str("why", clip(m.Text)).Bool("until a checkpoint", m.Lapsed).Msg("the process cannot bring a new replica up to date")
 	}
-	*said = true
-	j.send(unkept(p.id, m.Text, m.Lapsed))
-	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Str("why", m.Text[:min(len(m.Text), maxText)]).
-		Bool("until a checkpoint", m.Lapsed).Msg("the process cannot bring a new replica up to date")
+	p.job.send(out)
 }
 
-// maxAheads bounds how many reports of a process that it is ahead of its master are handled. The engine of
-// an honest process doubles the interval each time.
-const maxAheads = 1024
-
-// handleAhead reports to the submitter that a process is ahead of its rank's master.
-func (j *job) handleAhead(p *process) {
-	if p.aheads++; p.aheads <= maxAheads {
-		j.send(ahead(p.id))
-	}
+// warn returns a warning about the process.
+func (p *process) warn() *zerolog.Event {
+	return p.job.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica)
 }
 
-// maxStalls bounds how many reports of a process are handled that its rank waits for other replicas or that
-// it is up to date.
-const maxStalls = 4096
-
-// handleStalled reports to the submitter that a master waits for other replicas of its rank.
-func (j *job) handleStalled(p *process) {
-	if p.stalls++; p.stalls <= maxStalls {
-		j.send(stalled(p.id))
-	}
-}
-
-// handleUpToDate reports to the submitter that a process, which the view has set aside, is up to date. It
-// drops repeated reports, and those about another epoch than the one in which the process was set aside.
-func (j *job) handleUpToDate(p *process, a protection.UpToDate) {
-	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
-		p.upToDate = a
-		p.stalls++
-		j.send(upToDate(p.id, a))
-	}
-}
-
-// greet answers a process's Hello.
-func (j *job) greet(p *process, protocol int) {
+// greet answers the process's Hello.
+func (p *process) greet(protocol int) {
 	if protocol != version.Protocol {
 		p.end(fmt.Sprintf("the program speaks protocol %d, its peer %d", protocol, version.Protocol))
 		return
 	}
 	early := p.early
 	p.greeted, p.early = true, nil
-	j.setup(p)
+	p.setup()
 	for _, l := range early {
 		p.send(l.message, l.descriptor)
 	}
-	j.liveness.programs.Watch(p.id)
+	p.job.liveness.programs.Watch(p.id)
 }
 
-// setup tells a process its rank and replica, and the state of the job.
-func (j *job) setup(p *process) {
-	v, id := j.view, p.id
+// setup tells the process its rank and replica, and the state of the job.
+func (p *process) setup() {
+	j, v, id := p.job, p.job.view, p.id
 	if p.joining && v.State(id) == view.Vacant {
 		next, q, ok := v.Join(id.Rank)
 		if !ok || q != id {

@@ -175,14 +175,14 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		{"stopped by the guard", func(j *job, _ *process, _ proc.CPUStats) {
 			j.liveness.excuse(nil, func([]view.Process) map[view.Process][]int { return nil })
 		}, true},
-		{"answers", func(j *job, p *process, _ proc.CPUStats) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
+		{"answers", func(j *job, p *process, _ proc.CPUStats) { p.handle(proclink.Message{Type: proclink.Pong}) }, false},
 		{"still starved", func(j *job, p *process, now proc.CPUStats) {
 			j.liveness.measureProgram(p.id, proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
 		}, true},
 		{"hangs", func(j *job, p *process, now proc.CPUStats) {
 			j.liveness.measureProgram(p.id, proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited})
 		}, false},
-		{"ends", func(j *job, p *process, _ proc.CPUStats) { j.exited(p, supervisor.Exit{}) }, false},
+		{"ends", func(j *job, p *process, _ proc.CPUStats) { p.exited(supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
 		j := &job{processSet: processSet{order: []view.Process{id}}, liveness: newLiveness(zerolog.Nop())}
