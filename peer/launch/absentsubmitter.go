@@ -145,13 +145,8 @@ func (j *job) awaitsOutput(p view.Process) bool {
 // endJoining ends the processes that wait to join while no submitter is connected. If the submitter had
 // already let one of them join, it replaces that process once the view names it.
 func (j *job) endJoining() {
-	if j.control.stream != nil {
-		return
-	}
-	for _, p := range j.local {
-		if p.waitsToJoin() {
-			p.end("its submitter is not connected, so it cannot join the job")
-		}
+	if j.control.stream == nil {
+		j.endWaiting("its submitter is not connected, so it cannot join the job")
 	}
 }
 

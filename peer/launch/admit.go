@@ -183,19 +183,20 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission,
 		s.dismiss(j)
 		return nil, a, fmt.Errorf("%d slots reserved for %d processes", slots, len(a.processes))
 	}
+	j.log = s.limitLogging(j.log, submitter)
 	j.populate()
-	j.limitLogging()
 	return j, a, nil
 }
 
-// limitLogging reduces logging for the job if its submitter brings jobs in quick succession.
-func (j *job) limitLogging() {
-	switch say, unsaid := j.service.logPace.Due(j.submitter); {
+// limitLogging reduces logging for a job if its submitter brings jobs in quick succession.
+func (s *Service) limitLogging(log zerolog.Logger, submitter p2ppeer.ID) zerolog.Logger {
+	switch say, unsaid := s.logPace.Due(submitter); {
 	case !say:
-		j.log = j.log.Level(max(zerolog.WarnLevel, j.log.GetLevel()))
+		return log.Level(max(zerolog.WarnLevel, log.GetLevel()))
 	case unsaid > 0:
-		j.log.Info().Stringer("submitter", j.submitter).Int("jobs", unsaid).Msg("earlier jobs of this submitter were not logged")
+		log.Info().Stringer("submitter", submitter).Int("jobs", unsaid).Msg("earlier jobs of this submitter were not logged")
 	}
+	return log
 }
 
 // dismiss removes a job that was claimed and will not begin.
@@ -220,7 +221,7 @@ func newJob(s *Service, a admission) *job {
 		done:     make(chan struct{}),
 		dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
 	}
-	j.liveness = newLiveness(j.log)
+	j.protected = protectedPeers{host: s.host, mu: &s.protecting, tag: "launch " + a.spec.ID}
 	j.stager.files, j.stager.spec, j.stager.program, j.stager.folder = s.config.Files, a.spec, a.program, j.folder
 	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
@@ -231,8 +232,9 @@ func newJob(s *Service, a admission) *job {
 func (j *job) populate() {
 	j.view = view.New(j.spec.N, j.spec.R)
 	j.view.Epoch = 0 // the submitter's first view has epoch 1
+	j.liveness, j.record = newLiveness(j.log), newRecord(j.service.config.Journal, j.admission, j.since, j.log)
 	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
-		Job: j.spec.ID, Table: &j.members, UploadLimited: j.limitsUpload(), Do: j.do, Report: j.reportPaths, Log: j.log,
+		Job: j.spec.ID, Table: &j.members, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
 	})
 	for _, id := range j.processes {
 		p := newProcess(j, id)

@@ -29,8 +29,8 @@ import (
 type controlStream struct {
 	network.Stream
 	out     chan *jobpb.FromPeer
-	pace    func(*jobpb.FromPeer)
-	written chan struct{} // closed when the writer has finished
+	pace    func(ctx context.Context, n int) error // delays output
+	written chan struct{}                          // closed when the writer has finished
 }
 
 // A control is this peer's end of the communication with a job's submitter: all messages to it, in order, and
@@ -112,10 +112,10 @@ func (c *control) leave(ctx context.Context) {
 
 // attach makes stream the stream by which the job and its submitter communicate.
 func (j *job) attach(stream network.Stream, in pbio.Reader) {
-	a := &controlStream{stream, make(chan *jobpb.FromPeer), j.pacePrinted, make(chan struct{})}
+	a := &controlStream{stream, make(chan *jobpb.FromPeer), j.upload.wait, make(chan struct{})}
 	j.control.stream, j.presence.lastMessageAt = a, time.Now()
-	j.running.Go(func() { j.read(a, in) }) // ends with the stream
-	j.running.Go(a.write)                  // ends with out
+	j.running.Go(func() { j.read(a, in) })  // ends with the stream
+	j.running.Go(func() { a.write(j.ctx) }) // ends with out
 }
 
 // read turns the submitter's messages into events until the stream ends.
@@ -142,9 +142,9 @@ func (j *job) read(a *controlStream, in pbio.Reader) {
 	}
 }
 
-// write sends the job's messages until out is closed. After an error it resets the stream, which the reader
+// write sends the job's messages until out is closed. It delays output, except after ctx has ended. After an error it resets the stream, which the reader
 // notices, and only drains out.
-func (a *controlStream) write() {
+func (a *controlStream) write(ctx context.Context) {
 	defer close(a.written)
 	w := jobpb.NewWriter(a)
 	broken := false
@@ -152,7 +152,7 @@ func (a *controlStream) write() {
 		if broken {
 			continue
 		}
-		a.pace(m)
+		_ = a.pace(ctx, len(m.GetOutput().GetData()))
 		a.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if err := w.Write(m); err != nil {
 			broken = true
@@ -224,14 +224,6 @@ func (j *job) probeSubmitter(ctx context.Context, last ma.Multiaddr, reason erro
 func (j *job) probeAddresses() {
 	if j.submitter != j.service.host.ID() {
 		j.running.Go(func() { j.presence.endpoints.Probe(j.ctx, j.service.host, j.submitter) }) // ends within 3 s
-	}
-}
-
-// yieldToNewAttempt ends a job that has not begun, because its submitter brings it again. This peer may
-// still wait for the submitter to reconnect, or may not have noticed that the connection was cut.
-func (j *job) yieldToNewAttempt() {
-	if j.init == awaitsBegin {
-		j.end(errNewAttempt)
 	}
 }
 

@@ -78,7 +78,7 @@ func (j *job) over() {
 	if j.views.group != nil {
 		j.views.group.Close()
 	}
-	j.unprotect()
+	j.protected.release(j.submitter, j.members.Addrs)
 	j.board.Close()
 	j.running.Wait()
 	j.board.Wait()

@@ -44,7 +44,8 @@ type job struct {
 	state     State                        // written under service.mu
 	partners  map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
 	init      initState
-	ran       bool // its processes were started, and the journal has an entry
+	record    record
+	protected protectedPeers
 	keeping   keeping
 	reclaim   reclaim     // of the machine by its owner
 	suspended atomic.Bool // its processes are to be suspended for the owner
@@ -112,7 +113,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.attach(stream, in)
 	j.probeAddresses()
 	var pace func(ctx context.Context, n int) error
-	if j.limitsUpload() {
+	if limitsUpload(j.grant) {
 		pace = j.upload.wait
 	}
 	j.stager.share(j.fellows, j.service.host.Peerstore(), pace)
@@ -129,10 +130,8 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.control.leave(j.service.ctx)
 	j.running.Wait()
 	j.board.Wait()
-	e := j.finalEntry()
-	if j.ran {
-		j.record(e)
-	}
+	j.record.finish(j.ended, j.stager.here.Load(), j.processSet)
+	e := j.record.entry
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job removed")
 	if left := j.service.forget(j); left == 0 {
 		j.service.freeUnusedMemory()
@@ -363,7 +362,7 @@ func (j *job) cleanUp() {
 	}
 	j.board.Close()
 	j.stager.close()
-	j.unprotect()
+	j.protected.release(j.submitter, j.members.Addrs)
 	s := j.service.config
 	if err := j.folder.Remove(); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder not removed")

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -157,4 +158,17 @@ func outside(reason string) *jobpb.FromPeer {
 
 func stopped() *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}}
+}
+
+func pathsOf(paths []switchboard.Path) *jobpb.FromPeer {
+	m := &jobpb.Paths{}
+	for _, p := range paths {
+		why := clip(p.Why)
+		if p.Err != nil {
+			why = text(p.Err)
+		}
+		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(p.Peer), Kind: string(p.Kind), Relay: []byte(p.Relay), Why: why,
+			Way: string(p.Way), RoundTripUs: uint32(p.RoundTrip.Microseconds())})
+	}
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}}
 }

@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
@@ -15,7 +14,7 @@ import (
 // output, output files, and files that this peer serves. It could not reliably slow down a TCP connection
 // that a program holds itself.
 
-func (j *job) limitsUpload() bool { return j.grant.Slot.Upload+j.grant.Job.Upload > 0 }
+func limitsUpload(g limits.Grant) bool { return g.Slot.Upload+g.Job.Upload > 0 }
 
 // A pacer makes senders wait, so that all of them together stay below a limit.
 type pacer struct{ limiter *rate.Limiter }
@@ -57,11 +56,6 @@ func (p pacer) wait(ctx context.Context, n int) error {
 // jobUpload returns the upload limit of all that the job sends.
 func jobUpload(g limits.Grant, processes int) int64 {
 	return limits.Min(limits.Limits{Upload: g.Slot.Upload * int64(processes)}, g.Job).Upload
-}
-
-// pacePrinted delays output on its way to the submitter.
-func (j *job) pacePrinted(m *jobpb.FromPeer) {
-	_ = j.upload.wait(j.ctx, len(m.GetOutput().GetData())) // little is left when the job ends
 }
 
 // pace delays messages of the process to other peers.

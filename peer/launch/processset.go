@@ -50,6 +50,15 @@ func (s *processSet) endAll(reason string) {
 	}
 }
 
+// endWaiting ends the processes that wait to join.
+func (s *processSet) endWaiting(reason string) {
+	for _, p := range s.local {
+		if p.waitsToJoin() {
+			p.end(reason)
+		}
+	}
+}
+
 // closeAll kills all processes, and returns when nothing of them is left.
 func (s *processSet) closeAll() {
 	for _, p := range s.local {

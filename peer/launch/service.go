@@ -266,7 +266,11 @@ func (s *Service) claim(j *job) error {
 		case before.submitter != j.submitter:
 			return fmt.Errorf("job %s of another submitter is already at this peer", j.spec.ID)
 		}
-		before.do(before.yieldToNewAttempt)
+		before.do(func() { // this peer may wait for the submitter to reconnect, or may not know that the connection was cut
+			if before.init == awaitsBegin {
+				before.end(errNewAttempt)
+			}
+		})
 		select {
 		case <-gone:
 		case <-ctx.Done():

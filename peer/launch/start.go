@@ -48,7 +48,7 @@ func (j *job) start(m *jobpb.Start) {
 		spare = spareCells
 	}
 	j.board.Start(kinds, spare)
-	j.protect()
+	j.protected.protect(j.submitter, j.members.Addrs)
 	j.working.Add(1)
 	go j.launchAll(slices.Collect(maps.Keys(j.members.Addrs)))
 }
@@ -72,66 +72,11 @@ func (j *job) joined(row *jobpb.Member) error {
 	if err := j.members.Add(row, j.local[p] != nil); err != nil {
 		return err
 	}
-	j.protectPeer(p2ppeer.ID(row.GetPeer()))
+	peer := p2ppeer.ID(row.GetPeer())
+	j.protected.add(peer, j.members.Addrs[peer])
 	j.take(j.views.ahead)
 	return nil
 }
-
-// reportPaths reports to the submitter how other peers are reached.
-func (j *job) reportPaths(paths []switchboard.Path) {
-	m := &jobpb.Paths{}
-	for _, p := range paths {
-		why := clip(p.Why)
-		if p.Err != nil {
-			why = text(p.Err)
-		}
-		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(p.Peer), Kind: string(p.Kind), Relay: []byte(p.Relay), Why: why,
-			Way: string(p.Way), RoundTripUs: uint32(p.RoundTrip.Microseconds())})
-	}
-	j.send(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}})
-}
-
-// protect keeps the connections to the job's peers from being trimmed, and stores the addresses of those
-// peers.
-func (j *job) protect() {
-	j.service.host.ConnManager().Protect(j.submitter, j.tag())
-	for peer := range j.members.Addrs {
-		j.protectPeer(peer)
-	}
-}
-
-// tableTTL is the time for which the addresses of a membership table are stored. The odd nanosecond
-// distinguishes them from addresses of other sources in the address book.
-const tableTTL = time.Hour + time.Nanosecond
-
-func (j *job) protectPeer(peer p2ppeer.ID) {
-	h := j.service.host
-	if peer == h.ID() {
-		return
-	}
-	j.service.protecting.Lock()
-	defer j.service.protecting.Unlock()
-	h.Peerstore().AddAddrs(peer, j.members.Addrs[peer], tableTTL)
-	h.ConnManager().Protect(peer, j.tag())
-}
-
-// unprotect reverts protect. It also removes the addresses that only this job's table named, since room in
-// the address book is limited.
-func (j *job) unprotect() {
-	h := j.service.host
-	h.ConnManager().Unprotect(j.submitter, j.tag())
-	for peer := range j.members.Addrs {
-		j.service.protecting.Lock()
-		if !h.ConnManager().Unprotect(peer, j.tag()) { // otherwise another job may need them
-			h.Peerstore().UpdateAddrs(peer, tableTTL, 0)
-		}
-		j.service.protecting.Unlock()
-	}
-}
-
-// tag returns the job's name for the connection manager. The submitter's own side of the job uses another
-// name.
-func (j *job) tag() string { return "launch " + j.spec.ID }
 
 // An instance is a running process: its supervisor, and this peer's ends of its control socket and its
 // pipes.
@@ -178,7 +123,7 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 	instances := make([]*instance, len(j.order))
 	var distances []*jobpb.Distance
 	var measuring sync.WaitGroup
-	measuring.Go(func() { distances = j.measure(j.ctx, peers) }) // runs meanwhile
+	measuring.Go(func() { distances = measure(j.ctx, j.service.host, peers) }) // runs meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
 	err := j.makeGroup()
@@ -268,8 +213,7 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 		j.local[id].run(instances[i])
 	}
 	j.enter(Running)
-	j.ran = true // a job that never ran takes no room in the journal
-	j.record(j.entry())
+	j.record.begin(len(j.order))
 	j.running.Add(1)
 	go newGuard(j, instances).run() // ends with ctx
 	j.send(started(nil, distances))

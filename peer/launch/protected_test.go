@@ -2,11 +2,11 @@ package launch
 
 import (
 	"encoding/binary"
+	"sync"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/internal/jobspec"
-	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 // TestO4AddressesAreRemovedWithTheJob checks that the addresses are removed with the job, except
@@ -15,31 +15,27 @@ func TestO4AddressesAreRemovedWithTheJob(t *testing.T) {
 	m := newMember(t, 0)
 	book := m.Peerstore()
 	before := len(book.PeersWithAddrs())
-	job := func(id string, peers int) *job {
-		j := &job{service: m.launch, submitter: "submitter"}
-		j.spec = &jobspec.Spec{ID: id, N: peers, R: 1}
-		var rows []*jobpb.Member
+	table := func(peers int) map[p2ppeer.ID][]ma.Multiaddr {
+		out := make(map[p2ppeer.ID][]ma.Multiaddr)
 		for i := range peers {
-			rows = append(rows, &jobpb.Member{
-				Process: &jobpb.Process{Rank: uint32(i)}, Peer: binary.BigEndian.AppendUint32([]byte{0, 4}, uint32(i)), Addrs: [][]byte{{4, 192, 0, 2, 1, 6, 16, 1}},
-			})
+			out[p2ppeer.ID(binary.BigEndian.AppendUint32([]byte{0, 4}, uint32(i)))] = []ma.Multiaddr{ma.StringCast("/ip4/192.0.2.1/tcp/4097")}
 		}
-		var err error
-		if j.members, err = switchboard.NewTable(rows, j.place(), nil); err != nil {
-			t.Fatal(err)
-		}
-		j.protect()
-		return j
+		return out
+	}
+	job := func(id string, peers int) protectedPeers {
+		p := protectedPeers{host: m, mu: new(sync.Mutex), tag: id}
+		p.protect("submitter", table(peers))
+		return p
 	}
 	wide, narrow := job("wide", 1000), job("narrow", 1)
 	if n := len(book.PeersWithAddrs()); n != before+1000 {
 		t.Fatalf("%d peers in the address book, %d before", n, before)
 	}
-	wide.unprotect()
+	wide.release("submitter", table(1000))
 	if n := len(book.PeersWithAddrs()); n != before+1 {
 		t.Errorf("%d peers in the address book with one job left, %d before", n, before)
 	}
-	narrow.unprotect()
+	narrow.release("submitter", table(1))
 	if n := len(book.PeersWithAddrs()); n != before {
 		t.Errorf("%d peers in the address book, %d before", n, before)
 	}
