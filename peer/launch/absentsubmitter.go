@@ -77,13 +77,13 @@ func (j *job) actForSubmitter() {
 	if !j.presence.acts(now) {
 		return
 	}
-	for _, p := range j.view.Processes() {
-		if to := j.stateHere(p); j.view.Live(p) && to != view.Live && !(to == view.Failed && j.awaitsOutput(p)) {
+	for _, p := range j.views.current.Processes() {
+		if to := j.stateHere(p); j.views.current.Live(p) && to != view.Live && !(to == view.Failed && j.awaitsOutput(p)) {
 			j.views.group.Propose(view.Change{Process: p, To: to})
 		}
 	}
 	j.endJoining()
-	for _, p := range j.local {
+	for _, p := range j.here.local {
 		if p.reports.upToDate.Since != 0 {
 			j.views.group.Propose(view.Change{Process: p.id, To: view.Live, Since: p.reports.upToDate.Term, At: p.reports.upToDate.Since})
 		}
@@ -97,7 +97,7 @@ func (j *job) waitsToJoin() bool { return j.joining && j.init == awaitsBegin }
 
 // stateHere returns the state of a live process of the view according to this peer.
 func (j *job) stateHere(p view.Process) view.State {
-	if here := j.local[p]; here != nil {
+	if here := j.here.local[p]; here != nil {
 		switch {
 		case here.exit == nil && j.waitsToJoin() && time.Since(j.presence.since) > actAfter:
 			return view.Failed
@@ -121,7 +121,7 @@ func (j *job) stateElsewhere(peer p2ppeer.ID) view.State {
 		return view.Failed
 	case watched && !failed:
 		return view.Live
-	case j.views.group.Leads() && silence <= silentFor+j.hang:
+	case j.views.group.Leads() && silence <= silentFor+j.detection.hang:
 		return view.Live
 	case !watched && !j.views.group.Leads() && j.reaches(peer):
 		return view.Live
@@ -138,7 +138,7 @@ func (j *job) reaches(peer p2ppeer.ID) bool {
 // process sends no more output. This applies if the submitter is connected as a new process. It then
 // proposes the change itself.
 func (j *job) awaitsOutput(p view.Process) bool {
-	here := j.local[p]
+	here := j.here.local[p]
 	return j.presence.state == orphaned && j.control.stream != nil && here != nil && here.leads && !here.drained()
 }
 
@@ -146,7 +146,7 @@ func (j *job) awaitsOutput(p view.Process) bool {
 // already let one of them join, it replaces that process once the view names it.
 func (j *job) endJoining() {
 	if j.control.stream == nil {
-		j.endWaiting("its submitter is not connected, so it cannot join the job")
+		j.here.endWaiting("its submitter is not connected, so it cannot join the job")
 	}
 }
 
@@ -155,14 +155,14 @@ func (j *job) endJoining() {
 // that the submitter can learn the reason.
 func (j *job) releaseIfEnded() {
 	needed := false
-	for rank := range j.view.N {
-		if _, ok := j.view.Speaker(rank); !ok {
+	for rank := range j.views.current.N {
+		if _, ok := j.views.current.Speaker(rank); !ok {
 			needed = true
-			j.endAll(fmt.Sprintf("rank %d has lost all its replicas", rank))
+			j.here.endAll(fmt.Sprintf("rank %d has lost all its replicas", rank))
 			break
 		}
 	}
-	for _, p := range j.local {
+	for _, p := range j.here.local {
 		needed = needed || !p.failedInView && !p.waitsToJoin()
 	}
 	switch {

@@ -416,7 +416,7 @@ func TestNewSubmitterToleratesAnotherLoss(t *testing.T) {
 func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
-	j := &job{admission: admission{joining: true}, processSet: processSet{local: map[view.Process]*process{p: {}}}, presence: presence{state: unreachable, since: time.Now()}}
+	j := &job{joining: true, here: processSet{local: map[view.Process]*process{p: {}}}, presence: presence{state: unreachable, since: time.Now()}}
 	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("while it may join: state %v, want live", is)
 	}
@@ -436,7 +436,7 @@ func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 	t.Parallel()
 	for _, attached := range []bool{false, true} {
 		j := &job{
-			admission: admission{joining: true}, service: &Service{}, state: Running,
+			joining: true, service: &Service{}, state: Running,
 			presence: presence{state: unreachable, since: time.Now().Add(-minAbsence - time.Second), away: maxAway, mayReturn: true},
 		}
 		if attached {
@@ -453,7 +453,7 @@ func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 func TestS4KeptDataIsBounded(t *testing.T) {
 	s := &Service{kept: make(map[*job]int64), gone: make(chan struct{})}
 	one := func(processes int) *job {
-		return &job{admission: admission{spec: &jobspec.Spec{}}, processSet: processSet{order: make([]view.Process, processes)}}
+		return &job{spec: &jobspec.Spec{}, here: processSet{order: make([]view.Process, processes)}}
 	}
 	large, wide := one(1), one(maxKeptProcesses-1)
 	for _, step := range []struct {

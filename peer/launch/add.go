@@ -31,14 +31,14 @@ func (j *job) add(m *jobpb.Add) error {
 	if err != nil {
 		return err
 	}
-	if !j.heal {
+	if !j.settings.heal {
 		return errOrder(m)
 	}
 	key, err := readKey(m.GetKey())
 	if err != nil {
 		return err
 	}
-	if before := j.local[ids[0]]; before != nil && before.waitsToJoin() {
+	if before := j.here.local[ids[0]]; before != nil && before.waitsToJoin() {
 		j.dropProcess(before)
 	}
 	if _, err = j.service.config.Reservations.Redeem(key, j.spec.ID, j.submitter); err != nil {
@@ -53,8 +53,8 @@ func (j *job) add(m *jobpb.Add) error {
 	p := newProcess(j, ids[0])
 	p.joining, p.added, p.slot = true, true, key
 	j.admitProcess(p)
-	j.reorder(append(slices.Clone(j.order), p.id))
-	processes := len(j.order)
+	j.reorder(append(slices.Clone(j.here.order), p.id))
+	processes := len(j.here.order)
 	j.working.Go(func() { j.startAdded(p, processes) }) // ends with its start, or ctx
 	return nil
 }
@@ -75,16 +75,16 @@ func (j *job) hasPlace(id view.Process) error {
 	switch {
 	case j.keeping.outputOnly || j.init != initReturns:
 		return errors.New("nothing of the job runs here")
-	case j.view.State(id) != view.Vacant:
+	case j.views.current.State(id) != view.Vacant:
 		return fmt.Errorf("process %v has joined already", id)
 	}
-	if _, ending := j.dropping[id]; ending {
+	if _, ending := j.here.dropping[id]; ending {
 		return fmt.Errorf("process %v is still being ended", id)
 	}
 	if peer, known := j.members.PeerOf[id]; known {
 		return fmt.Errorf("process %v runs on peer %s", id, peer)
 	}
-	if other, here := j.ofRank(id.Rank); here {
+	if other, here := j.here.ofRank(id.Rank); here {
 		return fmt.Errorf("process %v of the same rank is here", other)
 	}
 	return nil
@@ -94,7 +94,7 @@ func (j *job) hasPlace(id view.Process) error {
 // part of the job to their number.
 func (j *job) reorder(order []view.Process) {
 	j.service.mu.Lock()
-	j.order = order
+	j.here.order = order
 	j.service.mu.Unlock()
 	j.upload.adjust(jobUpload(j.grant, len(order)))
 	if j.group == nil {
@@ -128,7 +128,7 @@ func (j *job) startAdded(p *process, processes int) {
 
 // processStarted begins to watch an added process, unless the process was dropped meanwhile.
 func (j *job) processStarted(p *process, i *instance, err error) {
-	if j.local[p.id] == p && err == nil {
+	if j.here.local[p.id] == p && err == nil {
 		p.run(i)
 		j.running.Go(func() { // ends with ctx at the latest
 			select {
@@ -139,7 +139,7 @@ func (j *job) processStarted(p *process, i *instance, err error) {
 		j.send(added(p.id, p.slot, nil))
 		return
 	}
-	if j.local[p.id] == p {
+	if j.here.local[p.id] == p {
 		j.forgetProcess(p)
 	} else if err == nil {
 		err = errDropped
@@ -156,7 +156,7 @@ func (j *job) processStarted(p *process, i *instance, err error) {
 // waitsToJoin reports whether the process was added, and no other process has been told that it joins.
 func (p *process) waitsToJoin() bool {
 	_, told := p.job.members.PeerOf[p.id]
-	return p.added && !told && p.job.view.State(p.id) == view.Vacant
+	return p.added && !told && p.job.views.current.State(p.id) == view.Vacant
 }
 
 var errDropped = errors.New("the submitter has dropped it")
@@ -169,8 +169,8 @@ func (j *job) drop(m *jobpb.Drop) error {
 		return err
 	}
 	id := m.GetProcess().View()
-	ends, ending := j.dropping[id]
-	switch p := j.local[id]; {
+	ends, ending := j.here.dropping[id]
+	switch p := j.here.local[id]; {
 	case p != nil && p.added && p.slot == key:
 		if p.waitsToJoin() {
 			j.dropProcess(p)
@@ -198,10 +198,10 @@ func (j *job) dropProcess(p *process) {
 
 // forgetProcess removes an added process from those that run here.
 func (j *job) forgetProcess(p *process) {
-	j.dropping[p.id] = p.slot
-	delete(j.local, p.id)
+	j.here.dropping[p.id] = p.slot
+	delete(j.here.local, p.id)
 	j.board.Detach(p.id)
-	j.reorder(slices.DeleteFunc(slices.Clone(j.order), func(id view.Process) bool { return id == p.id }))
+	j.reorder(slices.DeleteFunc(slices.Clone(j.here.order), func(id view.Process) bool { return id == p.id }))
 	j.liveness.ended(p.id)
 }
 
@@ -213,14 +213,14 @@ func (j *job) vacate(p *process, why error) {
 	}
 	j.service.config.Reservations.Release(p.slot)
 	j.do(func() {
-		delete(j.dropping, p.id)
+		delete(j.here.dropping, p.id)
 		j.send(added(p.id, p.slot, why))
 	})
 }
 
 // superseded drops an added process, if row says that another peer runs it.
 func (j *job) superseded(row *jobpb.Member) {
-	if p := j.local[row.GetProcess().View()]; p != nil && p.waitsToJoin() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
+	if p := j.here.local[row.GetProcess().View()]; p != nil && p.waitsToJoin() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
 		j.dropProcess(p)
 	}
 }

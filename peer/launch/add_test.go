@@ -180,7 +180,7 @@ func TestS4DroppedProcessReleasesEverything(t *testing.T) {
 	}
 	v, _, _ = v.Join(0)
 	j.tellView(v)
-	j.until(func(here *job) bool { return here.view.Epoch == v.Epoch })
+	j.until(func(here *job) bool { return here.views.current.Epoch == v.Epoch })
 	j.stop()
 }
 
@@ -229,7 +229,7 @@ func TestDropAppliesToOneAttempt(t *testing.T) {
 	j.links[0].say(dropMessage(p, first))
 	j.notAdded(p, first)
 	here := j.hosted(0)
-	if there := answered(t, here, func() bool { return here.local[p] != nil && !here.local[p].killed }); !there {
+	if there := answered(t, here, func() bool { return here.here.local[p] != nil && !here.here.local[p].killed }); !there {
 		t.Error("the process was killed")
 	}
 	j.stop()
@@ -269,7 +269,7 @@ func TestJoiningProcessEndsWithoutASubmitter(t *testing.T) {
 	answered(t, here, func() bool {
 		attached := here.control.stream
 		here.endJoining()
-		ended := here.local[p].killed
+		ended := here.here.local[p].killed
 		here.control.stream = nil
 		here.endJoining()
 		here.control.stream = attached

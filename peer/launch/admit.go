@@ -210,33 +210,33 @@ func (s *Service) dismiss(j *job) {
 // anyone can request a job.
 func newJob(s *Service, a admission) *job {
 	j := &job{
-		service: s, admission: a,
-		submitter: a.spec.Submitter, processSet: processSet{order: a.processes, local: make(map[view.Process]*process)},
+		service: s, admission: a, spec: a.spec, program: a.program, joining: a.joining,
+		submitter: a.spec.Submitter, here: processSet{order: a.processes, local: make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key)},
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
-		grant:    s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
-		folder:   scratch.At(s.scratch, a.spec.ID),
-		events:   make(chan func()),
-		done:     make(chan struct{}),
-		dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
+		grant:   s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
+		folder:  scratch.At(s.scratch, a.spec.ID),
+		events:  make(chan func()),
+		done:    make(chan struct{}),
+		metered: make(chan *meter),
 	}
 	j.protected = protectedPeers{host: s.host, mu: &s.protecting, tag: "launch " + a.spec.ID}
 	j.stager.files, j.stager.spec, j.stager.program, j.stager.folder = s.config.Files, a.spec, a.program, j.folder
-	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
+	j.upload = newPacer(jobUpload(j.grant, len(j.here.order)))
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	return j
 }
 
 // populate creates the processes for which the job's key reserves slots.
 func (j *job) populate() {
-	j.view = view.New(j.spec.N, j.spec.R)
-	j.view.Epoch = 0 // the submitter's first view has epoch 1
+	j.views.current = view.New(j.spec.N, j.spec.R)
+	j.views.current.Epoch = 0 // the submitter's first view has epoch 1
 	j.liveness, j.record = newLiveness(j.log), newRecord(j.service.config.Journal, j.admission, j.since, j.log)
 	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
 		Job: j.spec.ID, Table: &j.members, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
 	})
-	for _, id := range j.processes {
+	for _, id := range j.admission.processes {
 		p := newProcess(j, id)
 		p.joining = j.joining
 		j.admitProcess(p)
@@ -245,6 +245,6 @@ func (j *job) populate() {
 
 // admitProcess adds a process to those that run here.
 func (j *job) admitProcess(p *process) {
-	j.local[p.id] = p
+	j.here.local[p.id] = p
 	j.board.Attach(p.id, switchboard.Port{Send: p.send, Refuse: p.refuse, Pace: p.pace})
 }

@@ -16,7 +16,7 @@ const maxManifest = jobpb.MaxMessage - maxText - 64
 // collect offers the output files of a process that has ended to the submitter.
 func (j *job) collect(m *jobpb.Collect) error {
 	id := m.GetProcess().View()
-	p, ok := j.local[id]
+	p, ok := j.here.local[id]
 	if !ok {
 		return errOrder(m)
 	}

@@ -232,7 +232,7 @@ var errNewAttempt = errors.New("the submitter has started a new attempt")
 // loseDisconnected gives up a submitter that has been disconnected for longer than the job tolerates, if
 // nothing else has reported its failure.
 func (j *job) loseDisconnected() {
-	if j.presence.reconnectOverdue(j.hang, time.Now()) {
+	if j.presence.reconnectOverdue(j.detection.hang, time.Now()) {
 		j.loseSubmitter(errSubmitterFailed)
 	}
 }
@@ -316,7 +316,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	j.attach(stream, in)
 	j.probeAddresses()
 	j.control.resume(int(m.Heard))
-	j.rewind()
+	j.here.rewind()
 	if say, _ := j.service.reconnectPace.Due(j.submitter); say {
 		j.log.Info().Uint64("received", m.Heard).Bool("new_process", m.Anew).Int("sent", len(j.control.messages)).Msg("the submitter has reconnected")
 	}

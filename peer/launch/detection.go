@@ -17,6 +17,7 @@ type detection struct {
 	group        *faultdetect.Group
 	generation   uint32              // of the group
 	failed       map[p2ppeer.ID]bool // members of the group; true if it has failed them
+	hang         time.Duration       // tolerated silence of a peer
 	reportsUntil time.Time           // end of the time in which the job reports its presence after it has started
 }
 
@@ -76,7 +77,7 @@ func (j *job) join(m *jobpb.Join) error {
 	}
 	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
 	if j.joining && before == nil { // its own group, with the submitter
-		name = jobpb.GroupOf(j.spec.ID, j.order[0])
+		name = jobpb.GroupOf(j.spec.ID, j.here.order[0])
 	}
 	group, err := watchGroup(m, name, j.service.host.ID(), j.submitter)
 	if err != nil {
@@ -103,7 +104,7 @@ func (j *job) join(m *jobpb.Join) error {
 	if len(m.Views) == 0 {
 		return nil
 	}
-	c, err := firstGroup(m.Views, group.Members, j.view, j.members.PeerOf)
+	c, err := firstGroup(m.Views, group.Members, j.views.current, j.members.PeerOf)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (j *job) join(m *jobpb.Join) error {
 
 // tolerate sets how long the job tolerates silence of its peers.
 func (j *job) tolerate(hang time.Duration) {
-	j.hang = hang
+	j.detection.hang = hang
 	j.liveness.tolerate(hang, j.spec.R)
 }
 

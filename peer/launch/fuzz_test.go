@@ -57,7 +57,7 @@ func (h hosting) part(t *testing.T) *job {
 	j.populate()
 	members, err := switchboard.NewTable([]*jobpb.Member{
 		{Process: jobpb.FromProcess(own), Peer: []byte(h.host.ID())}, {Process: jobpb.FromProcess(others), Peer: []byte(h.other)},
-	}, j.place(), j.order)
+	}, j.place(), j.here.order)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +126,8 @@ func FuzzOrders(f *testing.F) {
 		if p := j.members.PeerOf[view.Process{}]; p != h.host.ID() {
 			t.Errorf("the process here is now at %s", p)
 		}
-		if err := j.view.Valid(); err != nil || j.view.N != 2 {
-			t.Errorf("view %+v: %v", j.view, err)
+		if err := j.views.current.Valid(); err != nil || j.views.current.N != 2 {
+			t.Errorf("view %+v: %v", j.views.current, err)
 		}
 	})
 }

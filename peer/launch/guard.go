@@ -87,8 +87,8 @@ func (g *guard) run() {
 func newGuard(j *job, instances []*instance) *guard {
 	g := &guard{job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
 	g.free = g.freeBytes()
-	for i, id := range j.order {
-		g.meters = append(g.meters, newMeter(j.local[id], instances[i]))
+	for i, id := range j.here.order {
+		g.meters = append(g.meters, newMeter(j.here.local[id], instances[i]))
 	}
 	return g
 }

@@ -14,21 +14,23 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
-	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // A job is this peer's part of a job. The goroutine that runs run owns all fields that are not marked as
 // fixed. Other goroutines reach them through do and query.
 type job struct {
-	admission // fixed
-	processSet
+	admission admission       // fixed
+	spec      *jobspec.Spec   // fixed
+	program   jobspec.Program // for this machine; fixed
+	joining   bool            // its only process joins a rank of a running job; fixed
+	here      processSet
 	service   *Service
 	submitter p2ppeer.ID
 	since     time.Time
@@ -51,28 +53,30 @@ type job struct {
 	suspended atomic.Bool // its processes are to be suspended for the owner
 	ended     error       // why the job ended, or nil
 
-	grant    limits.Grant  // fixed
-	upload   pacer         // fixed
-	group    *cgroup.Group // nil: none
-	halting  atomic.Int32  // whether its processes are stopped for the guard
-	folder   scratch.Job
-	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go
-	metered  chan *meter                      // meters of added processes, for the guard
-	stager   stager                           // of its files
+	grant   limits.Grant  // fixed
+	upload  pacer         // fixed
+	group   *cgroup.Group // nil: none
+	halting atomic.Int32  // whether its processes are stopped for the guard
+	folder  scratch.Job
+	metered chan *meter // meters of added processes, for the guard
+	stager  stager      // of its files
 
 	members   switchboard.Table
 	board     *switchboard.Board // the channels of the processes here
-	explain   bool               // the submitter is told how other peers are reached
-	places    [][2]int           // machine and cluster of each rank, set by Begin
-	heal      bool               // lost replicas are replaced
-	view      view.View
+	settings  settings
 	views     viewsState
-	detection detection     // of silent peers
-	hang      time.Duration // tolerated silence of a peer, for the detector
-	liveness  *liveness     // of the programs and their supervisors
+	detection detection // of silent peers
+	liveness  *liveness // of the programs and their supervisors
 
 	control  control
 	presence presence // of the submitter
+}
+
+// A settings holds what the submitter has set with Start and Begin.
+type settings struct {
+	explain bool     // the submitter is told how other peers are reached
+	heal    bool     // lost replicas are replaced
+	places  [][2]int // machine and cluster of each rank
 }
 
 // An initState tells how far mpj.Init is in the processes of a job.
@@ -107,16 +111,16 @@ func query[T any](j *job, ask func() T) (answer T, ok bool) {
 // run runs the job from its admission to its end. It closes the given stream, and the streams by which the
 // submitter reconnects.
 func (j *job) run(stream network.Stream, in pbio.Reader) {
-	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.decision.Class)).
-		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.signed).
-		Int("processes", len(j.order)).Msg("job accepted")
+	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.admission.decision.Class)).
+		Str("name", j.spec.Name).Str("kind", string(j.admission.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.admission.signed).
+		Int("processes", len(j.here.order)).Msg("job accepted")
 	j.attach(stream, in)
 	j.probeAddresses()
 	var pace func(ctx context.Context, n int) error
 	if limitsUpload(j.grant) {
 		pace = j.upload.wait
 	}
-	j.stager.share(j.fellows, j.service.host.Peerstore(), pace)
+	j.stager.share(j.admission.fellows, j.service.host.Peerstore(), pace)
 	j.working.Add(1)
 	go j.stage()
 	j.loop()
@@ -130,7 +134,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.control.leave(j.service.ctx)
 	j.running.Wait()
 	j.board.Wait()
-	j.record.finish(j.ended, j.stager.here.Load(), j.processSet)
+	j.record.finish(j.ended, j.stager.here.Load(), j.here)
 	e := j.record.entry
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job removed")
 	if left := j.service.forget(j); left == 0 {
@@ -159,7 +163,7 @@ func (j *job) loop() {
 	report := time.NewTicker(reportPeriod)
 	defer report.Stop()
 	for j.ended == nil {
-		ready, head := j.control.next(j.nextOutput)
+		ready, head := j.control.next(j.here.nextOutput)
 		select {
 		case ready <- head:
 			j.control.head = nil
@@ -240,7 +244,7 @@ func (j *job) handle(m *jobpb.ToPeer) {
 			err = j.joined(b.Joined)
 		}
 	case *jobpb.ToPeer_Emitted:
-		j.emitted(b.Emitted)
+		j.here.emitted(b.Emitted)
 	case *jobpb.ToPeer_Collect:
 		if err = j.checkState(m, Running); err == nil {
 			err = j.collect(b.Collect)
@@ -294,7 +298,7 @@ func (j *job) tick() {
 			j.end(err)
 		}
 	case Running:
-		if j.waiting() { // this peer is connected, and its added processes do not run yet
+		if j.here.waiting() { // this peer is connected, and its added processes do not run yet
 			j.reportStaging()
 		}
 		j.checkSupervisors()
@@ -323,12 +327,12 @@ func (j *job) begin(m *jobpb.Begin) error {
 	j.init = probesPaths
 	j.board.Begin(m.Keys)
 	for _, p := range m.Places {
-		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
+		j.settings.places = append(j.settings.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
 	if !j.presence.endpoints.Known(j.service.host, j.submitter) { // since the submitter brought the job
 		j.probeAddresses()
 	}
-	if !j.explain {
+	if !j.settings.explain {
 		j.release()
 		return nil
 	}
@@ -339,8 +343,8 @@ func (j *job) begin(m *jobpb.Begin) error {
 // release lets mpj.Init return.
 func (j *job) release() {
 	j.init = initReturns
-	for _, id := range j.order {
-		j.local[id].begin()
+	for _, id := range j.here.order {
+		j.here.local[id].begin()
 	}
 }
 
@@ -348,7 +352,7 @@ func (j *job) release() {
 func (j *job) cleanUp() {
 	j.cancel()
 	j.working.Wait()
-	j.closeAll()
+	j.here.closeAll()
 	if j.detection.group != nil {
 		j.detection.group.Close()
 	}
@@ -367,7 +371,7 @@ func (j *job) cleanUp() {
 	if err := j.folder.Remove(); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder not removed")
 	}
-	for _, key := range append(j.slots(), j.key) {
+	for _, key := range append(j.here.slots(), j.admission.key) {
 		s.Reservations.Release(key)
 	}
 }

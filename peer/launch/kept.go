@@ -57,7 +57,7 @@ func (k *keeping) measures(now time.Time) bool {
 // have reached their time limit, or after maxLinger.
 func (j *job) linger() {
 	switch {
-	case !j.keeping.lingered(j.allEnded(), time.Now()):
+	case !j.keeping.lingered(j.here.allEnded(), time.Now()):
 	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor:
 		j.end(errors.New("its output was not collected in time"))
 	default:
@@ -68,12 +68,12 @@ func (j *job) linger() {
 // releaseSlots tries to release the job's slots once all its processes here have ended, and keeps only their
 // output.
 func (j *job) releaseSlots() {
-	if !j.allEnded() || !j.keeping.measures(time.Now()) {
+	if !j.here.allEnded() || !j.keeping.measures(time.Now()) {
 		return
 	}
 	first := !j.keeping.outputOnly
 	j.keeping.outputOnly, j.keeping.measureAt = true, time.Time{}
-	order, slots := j.order, append(j.slots(), j.key)
+	order, slots := j.here.order, append(j.here.slots(), j.admission.key)
 	j.working.Go(func() { j.tryReleaseSlots(order, slots, first) }) // ends when the files are measured
 }
 
@@ -105,9 +105,9 @@ func (j *job) tryReleaseSlots(order []view.Process, slots []reservation.Key, fir
 func (s *Service) keep(j *job, bytes int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, processes := bytes, len(j.order)
+	all, processes := bytes, len(j.here.order)
 	for other, n := range s.kept {
-		all, processes = all+n, processes+len(other.order)
+		all, processes = all+n, processes+len(other.here.order)
 	}
 	if all > maxKept || processes > maxKeptProcesses {
 		return false

@@ -38,11 +38,11 @@ func (j *job) makeGroup() (err error) {
 // processors returns the CPU limit of all processes here together, in percent of one processor; 0 means no
 // limit.
 func (j *job) processors() int64 {
-	return limits.Min(limits.Limits{CPU: j.grant.Slot.CPU * int64(len(j.order))}, j.grant.Job).CPU
+	return limits.Min(limits.Limits{CPU: j.grant.Slot.CPU * int64(len(j.here.order))}, j.grant.Job).CPU
 }
 
 // weight returns the weight of the job's control group, which is that of its processes together.
-func (j *job) weight() int64 { return weightOf(j.service.config.Niceness) * int64(len(j.order)) }
+func (j *job) weight() int64 { return weightOf(j.service.config.Niceness) * int64(len(j.here.order)) }
 
 // lowerPriority sets the weight of the job's control group, and makes the group idle if its processes have
 // the highest niceness. It is called only once the processes run: their startup runs in the group too, and
@@ -115,8 +115,8 @@ func (p *process) exceed(x limits.Excess) {
 
 // exceed ends all processes of a job that exceeds a limit.
 func (j *job) exceed(x limits.Excess) {
-	for _, id := range j.order {
-		j.local[id].exceed(x)
+	for _, id := range j.here.order {
+		j.here.local[id].exceed(x)
 	}
 }
 

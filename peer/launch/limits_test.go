@@ -615,7 +615,7 @@ func TestProcessStoppedByTheGuardIsNotHung(t *testing.T) {
 // not count as stopped.
 func TestProcessStoppedByTheGuardDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
-	j := &job{processSet: processSet{local: map[view.Process]*process{{}: p}}, liveness: newLiveness(zerolog.Nop())}
+	j := &job{here: processSet{local: map[view.Process]*process{{}: p}}, liveness: newLiveness(zerolog.Nop())}
 	j.liveness.started(view.Process{})
 	for _, does := range []int32{notHalted, halted, resumedLately} {
 		j.halting.Store(does)
@@ -697,7 +697,7 @@ func TestF2ManyFilesDoNotDelayTheFailureReport(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.prepare()
-	p := j.hosted(0).local[view.Process{}]
+	p := j.hosted(0).here.local[view.Process{}]
 	folder := p.job.folder.Process(p.id)
 	const names = 5000
 	for i := range names {

@@ -58,7 +58,7 @@ func (s *Service) Trim(slots int) {
 	jobs := slices.SortedFunc(maps.Values(s.jobs), func(a, b *job) int { return b.since.Compare(a.since) })
 	taken, of := 0, make(map[*job]int)
 	for _, j := range jobs {
-		of[j] = len(j.order)
+		of[j] = len(j.here.order)
 		taken += of[j]
 	}
 	s.mu.Unlock()

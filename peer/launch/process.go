@@ -91,7 +91,7 @@ func (p *process) kill() {
 	p.live.note() // its supervisor removes the group
 	p.live.program.Kill()
 	p.killed = true
-	if p.job.allKilled() {
+	if p.job.here.allKilled() {
 		p.job.raisePriority()
 	}
 }
@@ -138,7 +138,7 @@ func (p *process) exited(e supervisor.Exit) {
 	j := p.job
 	p.exit = &e
 	p.cancel()
-	if j.local[p.id] == p { // otherwise it was dropped, and there may be another one
+	if j.here.local[p.id] == p { // otherwise it was dropped, and there may be another one
 		j.liveness.ended(p.id)
 		j.board.Ended(p.id)
 	}
@@ -167,7 +167,7 @@ func (j *job) checkAlive() {
 	ask, hung := j.liveness.checkPrograms(j.excused(), func(late []view.Process) map[view.Process][]int {
 		instances := make([]*instance, len(late))
 		for n, id := range late {
-			instances[n] = j.local[id].live
+			instances[n] = j.here.local[id].live
 		}
 		found, pids := processesOf(new(supervisor.Census), instances), make(map[view.Process][]int)
 		for n, id := range late {
@@ -176,22 +176,22 @@ func (j *job) checkAlive() {
 		return pids
 	})
 	for _, id := range ask {
-		j.local[id].send(proclink.Message{Type: proclink.Ping, Count: j.liveness.questions}, nil)
+		j.here.local[id].send(proclink.Message{Type: proclink.Ping, Count: j.liveness.questions}, nil)
 	}
 	for _, id := range hung {
-		j.local[id].end(j.liveness.hungProgram(id))
+		j.here.local[id].end(j.liveness.hungProgram(id))
 	}
 }
 
 // checkSupervisors asks the supervisors whether they are alive and whether their program is stopped. A program
 // that was stopped before it joined the job gets no questions from checkAlive.
 func (j *job) checkSupervisors() {
-	ask, hung := j.liveness.checkSupervisors(func(id view.Process) int { return j.local[id].live.program.Supervisor() })
+	ask, hung := j.liveness.checkSupervisors(func(id view.Process) int { return j.here.local[id].live.program.Supervisor() })
 	for _, id := range ask {
-		j.local[id].live.program.Ask()
+		j.here.local[id].live.program.Ask()
 	}
 	for _, id := range hung {
-		p := j.local[id]
+		p := j.here.local[id]
 		reason, stopped := j.liveness.hungSupervisor(id)
 		if !stopped { // kill the supervisor first: end resumes it, and it could still report a different end
 			p.live.program.KillSupervisor()
@@ -204,7 +204,7 @@ func (j *job) checkSupervisors() {
 // program is stopped or hangs, so handleAnswer ignores that it is stopped. A program that the guard has
 // stopped counts as running.
 func (j *job) handleAnswer(id view.Process, stopped bool) {
-	if p := j.local[id]; p != nil { // otherwise it was dropped
+	if p := j.here.local[id]; p != nil { // otherwise it was dropped
 		j.liveness.supervisorAnswered(id, stopped && j.halting.Load() == notHalted && (!p.greeted || p.finalized))
 	}
 }

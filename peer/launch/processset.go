@@ -8,9 +8,10 @@ import (
 
 // A processSet holds the processes of a job on this peer.
 type processSet struct {
-	order []view.Process // in the order requested; written under service.mu
-	local map[view.Process]*process
-	turn  int // index of the process and stream that may send output next
+	order    []view.Process // in the order requested; written under service.mu
+	local    map[view.Process]*process
+	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go
+	turn     int                              // index of the process and stream that may send output next
 }
 
 // instances returns the running processes.

@@ -2,10 +2,7 @@ package launch
 
 import (
 	"errors"
-	"fmt"
 	"time"
-
-	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // A reclaim decides how a job complies with the owner, who takes back the machine or a part of it. It reads no
@@ -111,8 +108,8 @@ func (j *job) depart() {
 		return
 	}
 	needed := false
-	for _, id := range j.order {
-		p := j.local[id]
+	for _, id := range j.here.order {
+		p := j.here.local[id]
 		if !p.failedInView && !p.leaving {
 			p.leaving = true
 			j.send(leaving(id))
@@ -147,7 +144,7 @@ func (j *job) cutShort(why error) {
 	case Starting:
 		j.refuse(started(why, nil), why)
 	case Running:
-		j.endAll(why.Error())
+		j.here.endAll(why.Error())
 	}
 }
 
@@ -160,62 +157,4 @@ func (j *job) endAtDeadline() {
 	case end:
 		j.end(j.reclaim.cut)
 	}
-}
-
-// applyPause applies the owner's current Pause to the job. While the owner needs the machine, the job serves no
-// files to other peers, and ends here if its time is over.
-func (j *job) applyPause() {
-	p, now := j.service.pause(), time.Now()
-	if j.submitter == j.service.host.ID() {
-		return
-	}
-	if needs := p.Rule != ""; needs == j.reclaim.pausedAt.IsZero() {
-		j.service.mu.Lock()
-		j.reclaim.pausedAt = time.Time{}
-		if needs {
-			j.reclaim.pausedAt = now
-		}
-		j.service.mu.Unlock()
-	}
-	migrates := j.service.canMigrate(j)
-	if p.Rule != "" {
-		j.stager.unshare()
-		most := p.Most
-		if migrates {
-			most = max(most, migrateTimeout)
-		}
-		if j.reclaim.endsPaused(j.state, most, len(j.instances()) > 0, now) {
-			j.cutShort(fmt.Errorf("its owner needs the machine: %s", p.Rule))
-		}
-	}
-	j.suspended.Store(j.reclaim.suspends(migrates, p.Rule != "" && j.hasReplacement(), now))
-	j.reportSuspension(p)
-}
-
-// hasReplacement reports whether a replacement of a process here has joined, which that process may have to
-// bring up to date.
-func (j *job) hasReplacement() bool {
-	for p := range j.members.PeerOf {
-		if state := j.view.State(p); p.Replica < j.spec.R || j.local[p] != nil || state == view.Failed || state == view.Finished {
-			continue
-		}
-		if _, here := j.ofRank(p.Rank); here {
-			return true
-		}
-	}
-	return false
-}
-
-// reportSuspension tells the submitter, once the processes run, that they are suspended or resumed.
-func (j *job) reportSuspension(p Pause) {
-	suspended := j.suspended.Load()
-	if j.state != Running || suspended == j.reclaim.reported {
-		return
-	}
-	j.reclaim.reported = suspended
-	j.log.Info().Str("rule", p.Rule).Bool("suspended", suspended).Msg("job suspended or resumed")
-	if !suspended {
-		p = Pause{}
-	}
-	j.send(paused(p))
 }

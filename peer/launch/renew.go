@@ -37,15 +37,15 @@ func (j *job) needs() map[p2ppeer.ID]time.Duration {
 	if j.init == awaitsBegin && !j.preparing() {
 		return nil
 	}
-	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.hang}
+	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.detection.hang}
 	for p := range j.members.Addrs {
 		if j.views.votes(p) {
-			partners[p] = j.hang
+			partners[p] = j.detection.hang
 		}
 	}
 	for process, p := range j.members.PeerOf {
-		if j.view.Has(process) {
-			partners[p] = j.hang
+		if j.views.current.Has(process) {
+			partners[p] = j.detection.hang
 		}
 	}
 	delete(partners, j.service.host.ID())

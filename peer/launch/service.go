@@ -358,8 +358,8 @@ func (s *Service) Jobs() []JobStatus {
 		}
 		jobs = append(jobs, JobStatus{
 			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
-			Kind: j.decision.Kind, Class: j.decision.Class,
-			Processes: slices.Clone(j.order), Since: j.since, State: j.state, Movable: s.canMigrate(j),
+			Kind: j.admission.decision.Kind, Class: j.admission.decision.Class,
+			Processes: slices.Clone(j.here.order), Since: j.since, State: j.state, Movable: s.canMigrate(j),
 		})
 	}
 	s.mu.Unlock()

@@ -122,12 +122,12 @@ func (p *process) send(m proclink.Message, descriptor *os.File) {
 // begin lets the process leave mpj.Init, if the process has called it and the job has begun. A process that
 // was added later must also be in the view.
 func (p *process) begin() {
-	v := p.job.view
+	v := p.job.views.current
 	if !p.initialized || p.job.init != initReturns || p.begun || p.added && v.State(p.id) == view.Vacant {
 		return
 	}
 	p.begun = true
-	p.send(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, ToleratedHang: p.job.hang}, nil)
+	p.send(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.settings.places, ToleratedHang: p.job.detection.hang}, nil)
 }
 
 // refuse tells the process that it gets no channel to another process.
@@ -154,12 +154,12 @@ func (p *process) handle(m proclink.Message) {
 		j.board.Open(p.id, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.liveness.answered(p.id)
-	case m.Type == proclink.LogDropped && p.greeted && j.heal:
+	case m.Type == proclink.LogDropped && p.greeted && j.settings.heal:
 		p.report(m)
 	case m.Type == proclink.Flush && p.initialized && !p.finalized:
 		p.flush(m)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
-		if err := protection.ValidSums(m.Sums, j.view); err != nil {
+		if err := protection.ValidSums(m.Sums, j.views.current); err != nil {
 			p.protocolError(err)
 			return
 		}
@@ -180,7 +180,7 @@ func (p *process) handle(m proclink.Message) {
 
 // report passes a report of the process on to the submitter.
 func (p *process) report(m proclink.Message) {
-	out, err := p.reports.take(p.id, m, p.job.view)
+	out, err := p.reports.take(p.id, m, p.job.views.current)
 	switch {
 	case err != nil:
 		p.protocolError(err)
@@ -217,7 +217,7 @@ func (p *process) greet(protocol int) {
 
 // setup tells the process its rank and replica, and the state of the job.
 func (p *process) setup() {
-	j, v, id := p.job, p.job.view, p.id
+	j, v, id := p.job, p.job.views.current, p.id
 	if p.joining && v.State(id) == view.Vacant {
 		next, q, ok := v.Join(id.Rank)
 		if !ok || q != id {
@@ -228,7 +228,7 @@ func (p *process) setup() {
 	}
 	m := proclink.Message{
 		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.Here > runtime.NumCPU(),
-		Heal: j.heal, Joining: p.joining,
+		Heal: j.settings.heal, Joining: p.joining,
 	}
 	bells, cell := j.board.Bell(id)
 	if bells != nil {

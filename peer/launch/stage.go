@@ -64,7 +64,7 @@ func (s *stager) close() {
 // stage fetches the job's files and lays them out.
 func (j *job) stage() {
 	defer j.working.Done()
-	err := j.stager.bring(j.ctx, j.order, j.checkInputs)
+	err := j.stager.bring(j.ctx, j.here.order, j.checkInputs)
 	if err == nil && j.program.Wasm() {
 		err = j.bringModule()
 	}

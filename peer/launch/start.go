@@ -26,13 +26,13 @@ func (j *job) start(m *jobpb.Start) {
 		j.refuse(started(cut, nil), cut)
 		return
 	}
-	members, err := switchboard.NewTable(m.Members, j.place(), j.order)
+	members, err := switchboard.NewTable(m.Members, j.place(), j.here.order)
 	var kinds []proclink.Kind
 	if err == nil {
 		kinds, err = proclink.ParseKinds(m.Channels)
 	}
 	if err == nil {
-		j.members, j.explain, j.heal = members, m.Explain, m.Heal
+		j.members, j.settings.explain, j.settings.heal = members, m.Explain, m.Heal
 		j.presence.setAway(m, time.Now())
 		kinds = switchboard.Both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
@@ -44,7 +44,7 @@ func (j *job) start(m *jobpb.Start) {
 	j.enter(Starting)
 	j.shareNeeds() // until the job begins, its control stream must not break
 	spare := 0
-	if j.heal {
+	if j.settings.heal {
 		spare = spareCells
 	}
 	j.board.Start(kinds, spare)
@@ -69,7 +69,7 @@ func (j *job) joined(row *jobpb.Member) error {
 		return nil
 	}
 	j.superseded(row)
-	if err := j.members.Add(row, j.local[p] != nil); err != nil {
+	if err := j.members.Add(row, j.here.local[p] != nil); err != nil {
 		return err
 	}
 	peer := p2ppeer.ID(row.GetPeer())
@@ -120,14 +120,14 @@ const startsAtOnce = 4
 // launchAll starts all processes, or none. peers are the job's peers.
 func (j *job) launchAll(peers []p2ppeer.ID) {
 	defer j.working.Done()
-	instances := make([]*instance, len(j.order))
+	instances := make([]*instance, len(j.here.order))
 	var distances []*jobpb.Distance
 	var measuring sync.WaitGroup
 	measuring.Go(func() { distances = measure(j.ctx, j.service.host, peers) }) // runs meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
 	err := j.makeGroup()
-	for i, p := range j.order {
+	for i, p := range j.here.order {
 		if err != nil {
 			break
 		}
@@ -209,11 +209,11 @@ func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
 
 // launched begins to watch the processes after all of them have started.
 func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
-	for i, id := range j.order {
-		j.local[id].run(instances[i])
+	for i, id := range j.here.order {
+		j.here.local[id].run(instances[i])
 	}
 	j.enter(Running)
-	j.record.begin(len(j.order))
+	j.record.begin(len(j.here.order))
 	j.running.Add(1)
 	go newGuard(j, instances).run() // ends with ctx
 	j.send(started(nil, distances))

@@ -22,7 +22,7 @@ func uses(jobs []*job) []Use {
 	for n, j := range jobs {
 		run[n], _ = query(j, func() []*instance {
 			out[n].Starved = j.liveness.starved()
-			return j.instances()
+			return j.here.instances()
 		})
 		all = append(all, run[n]...)
 	}

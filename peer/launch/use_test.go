@@ -107,7 +107,7 @@ func TestControlGroupHasItsWeightFromTheStart(t *testing.T) {
 		skip.Lacks(t, why)
 	}
 	j := &job{
-		admission: admission{spec: &jobspec.Spec{ID: "0123"}}, processSet: processSet{order: make([]view.Process, 4)},
+		spec: &jobspec.Spec{ID: "0123"}, here: processSet{order: make([]view.Process, 4)},
 		service: &Service{groups: groups, config: Config{Niceness: MostNiceness}}, grant: limits.Grant{Slot: limits.Limits{CPU: 100}},
 	}
 	if err := j.makeGroup(); err != nil {
@@ -154,9 +154,9 @@ func TestKilledJobGetsDefaultWeight(t *testing.T) {
 		}
 	}
 	answered(t, here, func() bool {
-		here.local[view.Process{Rank: 0}].kill()
+		here.here.local[view.Process{Rank: 0}].kill()
 		wantFiles(t, folders, map[string]string{"cpu.idle": "1"})
-		here.local[view.Process{Rank: 1}].kill()
+		here.here.local[view.Process{Rank: 1}].kill()
 		wantFiles(t, folders, map[string]string{"cpu.idle": "0", "cpu.shares": "1024", "cpu.weight": "100"})
 		return true
 	})
@@ -185,11 +185,11 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		{"ends", func(j *job, p *process, _ proc.CPUStats) { p.exited(supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
-		j := &job{processSet: processSet{order: []view.Process{id}}, liveness: newLiveness(zerolog.Nop())}
+		j := &job{here: processSet{order: []view.Process{id}}, liveness: newLiveness(zerolog.Nop())}
 		j.liveness.started(id)
 		j.board = new(switchboard.Board)
 		p := &process{job: j, id: id, cancel: func() {}}
-		j.local = map[view.Process]*process{id: p}
+		j.here.local = map[view.Process]*process{id: p}
 		begin, later := proc.CPUStats{At: now}, proc.CPUStats{At: now.Add(time.Second), Waited: time.Second}
 		j.liveness.measureProgram(id, begin)
 		if j.liveness.starved() != 0 {
@@ -238,7 +238,7 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 func (j *testJob) instances(peer int) []*instance {
 	j.Helper()
 	here := j.hosted(peer)
-	return answered(j, here, here.instances)
+	return answered(j, here, here.here.instances)
 }
 
 // TestProcessesOfInstancesAreFound checks that the processes of several instances are found, each for its

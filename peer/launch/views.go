@@ -16,8 +16,9 @@ import (
 
 var errCutOff = errors.New("cut off from the majority of the job's peers")
 
-// A viewsState holds what a job knows of its view group, and of views that it cannot adopt yet.
+// A viewsState holds a job's view, and what the job knows of its view group.
 type viewsState struct {
+	current          view.View
 	group            *viewgroup.Group      // nil: the submitter alone makes the views
 	ahead            view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
 	changes          []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
@@ -58,7 +59,7 @@ func (j *job) contact(c viewgroup.Contact) {
 // checkPartition ends a job that has been cut off for as long as a silent peer is tolerated. Until then
 // nothing changes here (V2), and the majority does not fail this peer either.
 func (j *job) checkPartition() {
-	if j.views.partitioned(j.hang, time.Now()) {
+	if j.views.partitioned(j.detection.hang, time.Now()) {
 		j.cutOff()
 	}
 }
@@ -207,7 +208,7 @@ func (j *job) introduce(m *jobpb.Introduce) error {
 // it can. A peer that joined later also receives the rows of processes that failed earlier; handleNewcomer
 // ignores those.
 func (j *job) handleNewcomer(n viewgroup.Newcomer) {
-	if j.view.State(n.Process) == view.Failed {
+	if j.views.current.State(n.Process) == view.Failed {
 		return
 	}
 	var row jobpb.Member
@@ -237,17 +238,17 @@ func (j *job) adopt(m *jobpb.View) error {
 // (R5) and its channels are closed, and a process that becomes its rank's output leader sends its output.
 // The view may come from the submitter or from the view group, which agree on the contents of each epoch.
 func (j *job) take(v view.View) {
-	if v.Epoch <= j.view.Epoch {
+	if v.Epoch <= j.views.current.Epoch {
 		return
 	}
 	if !hasRows(v, j.spec.R, j.members.PeerOf) && !j.presence.silent() {
 		j.views.ahead = v // the row has yet to arrive
 		return
 	}
-	j.view = v
+	j.views.current = v
 	j.log.Debug().Uint64("epoch", v.Epoch).Msg("view")
-	for _, id := range j.order {
-		j.local[id].adopt(v)
+	for _, id := range j.here.order {
+		j.here.local[id].adopt(v)
 	}
 	j.board.SetView(v)
 }
