@@ -96,23 +96,16 @@ func (j *job) reorder(order []view.Process) {
 	j.service.mu.Lock()
 	j.here.order = order
 	j.service.mu.Unlock()
-	j.upload.adjust(jobUpload(j.grant, len(order)))
-	if j.group == nil {
-		return
+	if err := j.confinement.resize(len(order)); err != nil {
+		j.log.Warn().Err(err).Msg("CPU limit of the job not changed")
 	}
-	if most := j.processors(); most > 0 {
-		if err := j.group.SetCPU(most); err != nil {
-			j.log.Warn().Err(err).Msg("CPU limit of the job not changed")
-		}
-	}
-	_ = j.lowerPriority() // after an error it keeps the weight that it had
 }
 
 // startAdded lays out the files of an added process and starts it. processes is the number of processes
 // of this part of the job, including the new one.
 func (j *job) startAdded(p *process, processes int) {
 	var i *instance
-	err := j.stager.bringAdded(j.ctx, p.id, processes, j.checkInputs)
+	err := j.stager.bringAdded(j.ctx, p.id, processes, j.confinement.checkInputs)
 	if err == nil {
 		i, err = j.launch(p.id)
 	}

@@ -291,7 +291,7 @@ func TestJobLimitsIncludeAddedSlots(t *testing.T) {
 	quota := func(want string) {
 		t.Helper()
 		here, found := j.hosted(0), false
-		for _, f := range answered(t, here, func() []string { return here.group.Folders() }) {
+		for _, f := range answered(t, here, func() []string { return here.confinement.group.Folders() }) {
 			for _, file := range []string{"cpu.max", "cpu.cfs_quota_us"} {
 				if text, err := os.ReadFile(filepath.Join(f, file)); err == nil {
 					found = true

@@ -223,7 +223,7 @@ func newJob(s *Service, a admission) *job {
 	}
 	j.protected = protectedPeers{host: s.host, mu: &s.protecting, tag: "launch " + a.spec.ID}
 	j.stager.files, j.stager.spec, j.stager.program, j.stager.folder = s.config.Files, a.spec, a.program, j.folder
-	j.upload = newPacer(jobUpload(j.grant, len(j.here.order)))
+	j.confinement = newConfinement(s, a, j.grant, j.folder)
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	return j
 }

@@ -112,7 +112,7 @@ func (c *control) leave(ctx context.Context) {
 
 // attach makes stream the stream by which the job and its submitter communicate.
 func (j *job) attach(stream network.Stream, in pbio.Reader) {
-	a := &controlStream{stream, make(chan *jobpb.FromPeer), j.upload.wait, make(chan struct{})}
+	a := &controlStream{stream, make(chan *jobpb.FromPeer), j.confinement.upload.wait, make(chan struct{})}
 	j.control.stream, j.presence.lastMessageAt = a, time.Now()
 	j.running.Go(func() { j.read(a, in) })  // ends with the stream
 	j.running.Go(func() { a.write(j.ctx) }) // ends with out

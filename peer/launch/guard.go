@@ -287,7 +287,7 @@ func (g *guard) readGroup(group *cgroup.Group, u *limits.Usage) {
 	if groups.Missing(cgroup.Pids) == nil {
 		u.Processes = known.Processes
 	}
-	if r := g.job.refusals(group); r.Killed || r.Refused {
+	if r := g.job.confinement.refusals(group); r.Killed || r.Refused {
 		u.Killed, u.Refused, u.Full, u.Memory, u.Processes = r.Killed, r.Refused, r.Full, r.Memory, r.Processes
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
@@ -53,13 +52,12 @@ type job struct {
 	suspended atomic.Bool // its processes are to be suspended for the owner
 	ended     error       // why the job ended, or nil
 
-	grant   limits.Grant  // fixed
-	upload  pacer         // fixed
-	group   *cgroup.Group // nil: none
-	halting atomic.Int32  // whether its processes are stopped for the guard
-	folder  scratch.Job
-	metered chan *meter // meters of added processes, for the guard
-	stager  stager      // of its files
+	grant       limits.Grant // fixed
+	confinement confinement
+	halting     atomic.Int32 // whether its processes are stopped for the guard
+	folder      scratch.Job
+	metered     chan *meter // meters of added processes, for the guard
+	stager      stager      // of its files
 
 	members   switchboard.Table
 	board     *switchboard.Board // the channels of the processes here
@@ -118,7 +116,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.probeAddresses()
 	var pace func(ctx context.Context, n int) error
 	if limitsUpload(j.grant) {
-		pace = j.upload.wait
+		pace = j.confinement.upload.wait
 	}
 	j.stager.share(j.admission.fellows, j.service.host.Peerstore(), pace)
 	j.working.Add(1)
@@ -359,10 +357,8 @@ func (j *job) cleanUp() {
 	if j.views.group != nil {
 		j.views.group.Close()
 	}
-	if j.group != nil {
-		if err := j.group.Remove(); err != nil {
-			j.log.Error().Err(err).Msg("control group not removed")
-		}
+	if err := j.confinement.removeGroups(nil); err != nil {
+		j.log.Error().Err(err).Msg("control group not removed")
 	}
 	j.board.Close()
 	j.stager.close()

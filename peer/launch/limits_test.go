@@ -263,9 +263,9 @@ func (j *testJob) countsTogether(of cgroup.Controller) (counted func() (most flo
 		for {
 			switch of {
 			case cgroup.Memory:
-				had = max(had, here.group.Usage().MostMemory)
+				had = max(had, here.confinement.group.Usage().MostMemory)
 			case cgroup.Pids:
-				u := here.group.Usage()
+				u := here.confinement.group.Usage()
 				had = max(had, u.Processes, u.MostProcesses)
 			}
 			select {
@@ -432,10 +432,9 @@ func TestProgramAboveTheDiskLimit(t *testing.T) {
 		freeProgram:     "",
 		freeProgram + 1: "the program: exceeded the limit of 1.0 MiB disk: used 256 MiB",
 	} {
-		j := &job{grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 20}}}
-		j.program.Size = size
+		c := &confinement{grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 20}}, program: size}
 		got := ""
-		if err := j.checkInputs(nil, 1); err != nil {
+		if err := c.checkInputs(nil, 1); err != nil {
 			got = err.Error()
 		}
 		if got != want {

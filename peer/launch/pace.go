@@ -60,5 +60,5 @@ func jobUpload(g limits.Grant, processes int) int64 {
 
 // pace delays messages of the process to other peers.
 func (p *process) pace(ctx context.Context, n int) error {
-	return errors.Join(p.upload.wait(ctx, n), p.job.upload.wait(ctx, n))
+	return errors.Join(p.upload.wait(ctx, n), p.job.confinement.upload.wait(ctx, n))
 }

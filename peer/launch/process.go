@@ -92,7 +92,7 @@ func (p *process) kill() {
 	p.live.program.Kill()
 	p.killed = true
 	if p.job.here.allKilled() {
-		p.job.raisePriority()
+		p.job.confinement.raisePriority()
 	}
 }
 

@@ -64,9 +64,12 @@ func (s *stager) close() {
 // stage fetches the job's files and lays them out.
 func (j *job) stage() {
 	defer j.working.Done()
-	err := j.stager.bring(j.ctx, j.here.order, j.checkInputs)
+	err := j.stager.bring(j.ctx, j.here.order, j.confinement.checkInputs)
 	if err == nil && j.program.Wasm() {
-		err = j.bringModule()
+		var module string
+		if module, err = j.stager.executable(); err == nil {
+			err = j.newCompiler().bring(j.ctx, module)
+		}
 	}
 	j.do(func() { j.staged(err) })
 }

@@ -126,7 +126,7 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 	measuring.Go(func() { distances = measure(j.ctx, j.service.host, peers) }) // runs meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
-	err := j.makeGroup()
+	err := j.confinement.makeGroup()
 	for i, p := range j.here.order {
 		if err != nil {
 			break
@@ -137,7 +137,7 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 		})
 	}
 	if err = errors.Join(err, starting.Wait()); err == nil {
-		err = j.lowerPriority()
+		err = j.confinement.lowerPriority()
 	}
 	measuring.Wait()
 	if err == nil && j.do(func() { j.launched(instances, distances) }) {
@@ -152,7 +152,7 @@ func (j *job) abandon(instances []*instance) {
 	for _, i := range instances {
 		i.program.Kill() // all at once, before waiting for each
 	}
-	j.raisePriority()
+	j.confinement.raisePriority()
 	for _, i := range instances {
 		i.close()
 	}
@@ -167,7 +167,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 	defer inherited.Close()
 	i := &instance{socket: line}
 	var held supervisor.Limits
-	i.group, held, err = j.confine(p.String())
+	i.group, held, err = j.confinement.confine(p.String())
 	c := supervisor.Command{
 		Title:    "job " + j.spec.ID + " process " + p.String(),
 		Settings: j.spec.Settings,

@@ -14,7 +14,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
-	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -83,7 +82,7 @@ func giveWay(t *testing.T, niceness int, want map[string]string) {
 		}
 	}
 	here, _ := service.lookup(j.spec.ID)
-	wantFiles(t, here.group.Folders(), want)
+	wantFiles(t, here.confinement.group.Folders(), want)
 	j.stop()
 }
 
@@ -106,19 +105,18 @@ func TestControlGroupHasItsWeightFromTheStart(t *testing.T) {
 	if why := groups.Missing(cgroup.CPU); why != nil {
 		skip.Lacks(t, why)
 	}
-	j := &job{
-		spec: &jobspec.Spec{ID: "0123"}, here: processSet{order: make([]view.Process, 4)},
-		service: &Service{groups: groups, config: Config{Niceness: MostNiceness}}, grant: limits.Grant{Slot: limits.Limits{CPU: 100}},
+	c := &confinement{
+		groups: groups, job: "0123", processes: 4, niceness: MostNiceness, grant: limits.Grant{Slot: limits.Limits{CPU: 100}},
 	}
-	if err := j.makeGroup(); err != nil {
+	if err := c.makeGroup(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { j.group.Remove() })
-	wantFiles(t, j.group.Folders(), map[string]string{"cpu.shares": "60", "cpu.weight": "5", "cpu.idle": "0"})
-	if err := j.lowerPriority(); err != nil {
+	t.Cleanup(func() { c.group.Remove() })
+	wantFiles(t, c.group.Folders(), map[string]string{"cpu.shares": "60", "cpu.weight": "5", "cpu.idle": "0"})
+	if err := c.lowerPriority(); err != nil {
 		t.Error(err)
 	}
-	wantFiles(t, j.group.Folders(), map[string]string{"cpu.idle": "1"})
+	wantFiles(t, c.group.Folders(), map[string]string{"cpu.idle": "1"})
 }
 
 // TestKilledJobGetsDefaultWeight checks that the job's control group gets the default weight once all its
@@ -133,7 +131,7 @@ func TestKilledJobGetsDefaultWeight(t *testing.T) {
 	service.SetGrant(limits.Grant{Slot: limits.Limits{Processes: 512}})
 	j.start()
 	here, _ := service.lookup(j.spec.ID)
-	folders := here.group.Folders()
+	folders := here.confinement.group.Folders()
 	stays := exec.Command("sleep", "3600") // keeps the group from being removed at once
 	if err := stays.Start(); err != nil {
 		t.Fatal(err)
@@ -144,7 +142,7 @@ func TestKilledJobGetsDefaultWeight(t *testing.T) {
 		stays.Wait()
 	}()
 	t.Cleanup(func() { stays.Process.Kill(); <-reaped })
-	beside, err := here.group.NewProcess("stays", cgroup.Quota{})
+	beside, err := here.confinement.group.NewProcess("stays", cgroup.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
