@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -161,51 +160,6 @@ func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 	return []view.Process{p}, nil
 }
 
-// admit accepts the job: it claims the job's ID and redeems its key. After an error nothing is left, and
-// the error is for the submitter. The admission then holds the part of the Prepare that was read.
-func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission, error) {
-	a, err := checkPrepare(m, submitter, runtime.GOOS, runtime.GOARCH, s.config.Decide)
-	if err != nil {
-		return nil, a, err
-	}
-	j := newJob(s, a)
-	if err := s.claim(j); err != nil {
-		j.cancel()
-		return nil, a, err
-	}
-	slots, err := s.config.Reservations.Redeem(a.key, a.spec.ID, submitter)
-	if err != nil {
-		s.dismiss(j)
-		return nil, a, fmt.Errorf("redeem reservation key: %w", err)
-	}
-	if slots < len(a.processes) {
-		s.config.Reservations.Release(a.key)
-		s.dismiss(j)
-		return nil, a, fmt.Errorf("%d slots reserved for %d processes", slots, len(a.processes))
-	}
-	j.log = s.limitLogging(j.log, submitter)
-	j.populate()
-	return j, a, nil
-}
-
-// limitLogging reduces logging for a job if its submitter brings jobs in quick succession.
-func (s *Service) limitLogging(log zerolog.Logger, submitter p2ppeer.ID) zerolog.Logger {
-	switch say, unsaid := s.logPace.Due(submitter); {
-	case !say:
-		return log.Level(max(zerolog.WarnLevel, log.GetLevel()))
-	case unsaid > 0:
-		log.Info().Stringer("submitter", submitter).Int("jobs", unsaid).Msg("earlier jobs of this submitter were not logged")
-	}
-	return log
-}
-
-// dismiss removes a job that was claimed and will not begin.
-func (s *Service) dismiss(j *job) {
-	j.cancel()
-	close(j.done)
-	s.forget(j)
-}
-
 // newJob returns the job that a describes, before any work is done for it. It takes little memory, since
 // anyone can request a job.
 func newJob(s *Service, a admission) *job {
@@ -226,25 +180,4 @@ func newJob(s *Service, a admission) *job {
 	j.confinement = newConfinement(s, a, j.grant, j.folder)
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	return j
-}
-
-// populate creates the processes for which the job's key reserves slots.
-func (j *job) populate() {
-	j.views.current = view.New(j.spec.N, j.spec.R)
-	j.views.current.Epoch = 0 // the submitter's first view has epoch 1
-	j.liveness, j.record = newLiveness(j.log), newRecord(j.service.config.Journal, j.admission, j.since, j.log)
-	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
-		Job: j.spec.ID, Table: &j.members, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
-	})
-	for _, id := range j.admission.processes {
-		p := newProcess(j, id)
-		p.joining = j.joining
-		j.admitProcess(p)
-	}
-}
-
-// admitProcess adds a process to those that run here.
-func (j *job) admitProcess(p *process) {
-	j.here.local[p.id] = p
-	j.board.Attach(p.id, switchboard.Port{Send: p.send, Refuse: p.refuse, Pace: p.pace})
 }

@@ -34,9 +34,9 @@
 //   - this peer closes.
 //
 // If a control stream merely breaks, the submitter opens another one. Meanwhile this peer asks the
-// submitter's machine whether the submitter still runs (controlstream.go). A job with a view group continues
+// submitter's machine whether the submitter still runs (submitter.go). A job with a view group continues
 // while its submitter is silent, or after the submitter was killed, if it has announced that it may come
-// back (absentsubmitter.go). The submitter chooses how long, up to an hour.
+// back (presence.go). The submitter chooses how long, up to an hour.
 //
 // Nothing of the job remains afterwards (S4): no process and no descendant of one, no file, stream, pin or
 // slot. If this peer is killed instead, the supervisors clean up, and the next NewService removes what they

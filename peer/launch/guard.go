@@ -333,7 +333,7 @@ func (g *guard) enforce(certain func(*meter) int64) (left int64) {
 			m.over = true
 		}
 		x.Job = true
-		g.job.do(func() { g.job.exceed(x) })
+		g.job.do(func() { g.job.here.exceed(x) })
 	}
 	remains(grant.Job, all)
 	if left >= 0 {

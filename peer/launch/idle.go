@@ -10,16 +10,6 @@ import (
 // then.
 const idleAfter = 3 * time.Second
 
-// freeUnusedMemory returns unused memory to the system at once, and again when the peer is idle.
-func (s *Service) freeUnusedMemory() {
-	freeMemory()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.idleTimer.Reset(idleAfter)
-	}
-}
-
 // freeMemory returns unused memory to the system. Pools, such as buffers of file transfers, release their
 // memory only at the second call.
 func freeMemory() {
@@ -41,11 +31,4 @@ func newIdleTimer(s *Service) *time.Timer {
 	})
 	t.Stop()
 	return t
-}
-
-// idle reports whether the service hosts no job.
-func (s *Service) idle() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.jobs) == 0
 }

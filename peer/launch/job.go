@@ -16,6 +16,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
@@ -370,4 +371,156 @@ func (j *job) cleanUp() {
 	for _, key := range append(j.here.slots(), j.admission.key) {
 		s.Reservations.Release(key)
 	}
+}
+
+// migrate makes the job migrate from now on.
+func (j *job) migrate() {
+	j.reclaim.leaving = true
+	j.depart()
+}
+
+// depart tells the submitter, once the job has begun, which processes are to leave. It ends the job here
+// after they have left the view.
+func (j *job) depart() {
+	if !j.reclaim.leaving || j.init != initReturns || j.ended != nil {
+		return
+	}
+	needed := false
+	for _, id := range j.here.order {
+		p := j.here.local[id]
+		if !p.failedInView && !p.leaving {
+			p.leaving = true
+			j.send(leaving(id))
+		}
+		needed = needed || !p.failedInView
+	}
+	if j.reclaim.left(needed, time.Now()) && !j.views.voting(j.service.host.ID()) {
+		j.end(errors.New("handed over"))
+	}
+}
+
+// stop ends the job here within the given time, or at once if the job has no replicas or has not begun.
+func (j *job) stop(within time.Duration) {
+	if within <= 0 || j.spec.R == 1 || j.init != initReturns {
+		j.cutShort(errStopped)
+		return
+	}
+	j.reclaim.stopBefore(time.Now().Add(within))
+	j.migrate()
+}
+
+// cutShort ends the job's processes here and tells the submitter why. If the job is staged, the submitter
+// learns that when it starts the job, since it expects no message earlier.
+func (j *job) cutShort(why error) {
+	if j.reclaim.cut != nil {
+		return
+	}
+	j.reclaim.cut, j.reclaim.stopBy = why, time.Now()
+	switch j.state {
+	case Staging:
+		j.refuse(prepared(why, nil), why)
+	case Starting:
+		j.refuse(started(why, nil), why)
+	case Running:
+		j.here.endAll(why.Error())
+	}
+}
+
+// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to
+// end it.
+func (j *job) endAtDeadline() {
+	switch cut, end := j.reclaim.deadline(time.Now()); {
+	case cut:
+		j.cutShort(errStopped)
+	case end:
+		j.end(j.reclaim.cut)
+	}
+}
+
+// applyPause applies the owner's current Pause to the job. While the owner needs the machine, the job serves no
+// files to other peers, and ends here if its time is over.
+func (j *job) applyPause() {
+	p, now := j.service.pause(), time.Now()
+	if j.submitter == j.service.host.ID() {
+		return
+	}
+	if needs := p.Rule != ""; needs == j.reclaim.pausedAt.IsZero() {
+		j.service.mu.Lock()
+		j.reclaim.pausedAt = time.Time{}
+		if needs {
+			j.reclaim.pausedAt = now
+		}
+		j.service.mu.Unlock()
+	}
+	migrates := j.service.canMigrate(j)
+	if p.Rule != "" {
+		j.stager.unshare()
+		most := p.Most
+		if migrates {
+			most = max(most, migrateTimeout)
+		}
+		if j.reclaim.endsPaused(j.state, most, len(j.here.instances()) > 0, now) {
+			j.cutShort(fmt.Errorf("its owner needs the machine: %s", p.Rule))
+		}
+	}
+	j.suspended.Store(j.reclaim.suspends(migrates, p.Rule != "" && j.hasReplacement(), now))
+	j.reportSuspension(p)
+}
+
+// hasReplacement reports whether a replacement of a process here has joined, which that process may have to
+// bring up to date.
+func (j *job) hasReplacement() bool {
+	for p := range j.members.PeerOf {
+		if state := j.views.current.State(p); p.Replica < j.spec.R || j.here.local[p] != nil || state == view.Failed || state == view.Finished {
+			continue
+		}
+		if _, here := j.here.ofRank(p.Rank); here {
+			return true
+		}
+	}
+	return false
+}
+
+// reportSuspension tells the submitter, once the processes run, that they are suspended or resumed.
+func (j *job) reportSuspension(p Pause) {
+	suspended := j.suspended.Load()
+	if j.state != Running || suspended == j.reclaim.reported {
+		return
+	}
+	j.reclaim.reported = suspended
+	j.log.Info().Str("rule", p.Rule).Bool("suspended", suspended).Msg("job suspended or resumed")
+	if !suspended {
+		p = Pause{}
+	}
+	j.send(paused(p))
+}
+
+// shareNeeds publishes to the service the peers that the job needs.
+func (j *job) shareNeeds() {
+	needs := j.needs()
+	j.service.mu.Lock()
+	defer j.service.mu.Unlock()
+	j.partners = needs
+}
+
+// needs returns the peers that the job needs, and how long each may be silent. These are its submitter, the
+// peers with processes in the view, and the voters of the view group. While the job is prepared, it needs
+// only the submitter. Between Start and Begin it needs none.
+func (j *job) needs() map[p2ppeer.ID]time.Duration {
+	if j.init == awaitsBegin && !j.preparing() {
+		return nil
+	}
+	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.detection.hang}
+	for p := range j.members.Addrs {
+		if j.views.votes(p) {
+			partners[p] = j.detection.hang
+		}
+	}
+	for process, p := range j.members.PeerOf {
+		if j.views.current.Has(process) {
+			partners[p] = j.detection.hang
+		}
+	}
+	delete(partners, j.service.host.ID())
+	return partners
 }

@@ -114,9 +114,9 @@ func (p *process) exceed(x limits.Excess) {
 }
 
 // exceed ends all processes of a job that exceeds a limit.
-func (j *job) exceed(x limits.Excess) {
-	for _, id := range j.here.order {
-		j.here.local[id].exceed(x)
+func (s *processSet) exceed(x limits.Excess) {
+	for _, id := range s.order {
+		s.local[id].exceed(x)
 	}
 }
 

@@ -40,25 +40,23 @@ func moduleConfig(spec *jobspec.Spec, slot limits.Limits) wasm.Config {
 	return wasm.Config{Created: spec.Created, Memory: uint64(max(slot.Memory, 0))}
 }
 
-// chooseModule sets the job's module as the program of a process.
-func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
-	config := moduleConfig(j.spec, j.grant.Slot)
-	config.Seed = fmt.Sprintf("%s rank %d", j.spec.ID, p.Rank)
-	c.Program, c.As = j.service.config.Engine.program, wasm.Name
-	c.Stdin, err = j.stager.executable()
-	c.Args = config.Arguments(append([]string{j.spec.Name}, j.spec.Args...))
-	return err
+// runModule makes a command run a job's module for a process.
+func (e Engine) runModule(c *supervisor.Command, module string, spec *jobspec.Spec, slot limits.Limits, p view.Process) {
+	config := moduleConfig(spec, slot)
+	config.Seed = fmt.Sprintf("%s rank %d", spec.ID, p.Rank)
+	c.Program, c.As, c.Stdin = e.program, wasm.Name, module
+	c.Args = config.Arguments(append([]string{spec.Name}, spec.Args...))
 }
 
-// newCompiler returns the compiler of the job's module.
-func (j *job) newCompiler() *compiler {
-	s, config := j.service, moduleConfig(j.spec, j.grant.Slot)
+// newCompiler returns the compiler of a job's module. digest is the digest of the module.
+func newCompiler(s *Service, spec *jobspec.Spec, digest string, confinement *confinement, log zerolog.Logger) *compiler {
+	config := moduleConfig(spec, confinement.grant.Slot)
 	config.Compile = true
 	return &compiler{
-		modules: s.modules, spec: j.spec, digest: j.program.Digest, confinement: &j.confinement, log: j.log,
+		modules: s.modules, spec: spec, digest: digest, confinement: confinement, log: log,
 		command: supervisor.Command{
-			Title:   "job " + j.spec.ID + " compiler",
-			Program: s.config.Engine.program, As: wasm.Name, Scratch: j.folder.Compile(), Sandbox: s.config.Sandbox.Means,
+			Title:   "job " + spec.ID + " compiler",
+			Program: s.config.Engine.program, As: wasm.Name, Scratch: confinement.folder.Compile(), Sandbox: s.config.Sandbox.Means,
 			Args: config.Arguments(nil), Session: s.session, Answered: func(bool) {},
 		},
 	}

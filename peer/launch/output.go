@@ -1,8 +1,11 @@
 package launch
 
 import (
+	"fmt"
 	"hash"
+	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 )
 
@@ -121,4 +124,61 @@ func (p *process) rewind() {
 	for s := range p.out {
 		p.out[s].box.Rewind()
 	}
+}
+
+// flush handles the request. It replaces an earlier one that was not answered in time.
+func (p *process) flush(m proclink.Message) {
+	p.flushing = &flush{number: p.flushes.Add(1), count: m.Count, behind: m.Records}
+	for s := range p.out {
+		if p.out[s].eof {
+			p.flushing.drained[s] = true
+			continue
+		}
+		p.live.pipes[s].SetReadDeadline(time.Now()) // an error means that the pipe has ended
+	}
+	p.answerFlush()
+}
+
+// pipeEmptied records that a stream's pipe has been empty since the Flush of that number.
+func (p *process) pipeEmptied(stream int, number uint64) {
+	if p.flushing != nil && p.flushing.number == number {
+		p.flushing.drained[stream] = true
+		p.answerFlush()
+	}
+}
+
+// answerFlush answers the pending request once the answer is known.
+func (p *process) answerFlush() {
+	f := p.flushing
+	if f == nil || f.drained != [streams]bool{true, true} {
+		return
+	}
+	answer := proclink.Message{Type: proclink.Flushed, Count: f.count, Records: f.behind}
+	if f.behind != nil {
+		for s := range p.out {
+			if !p.out[s].box.Skip(f.behind[s]) {
+				p.protocolError(fmt.Errorf("it resumes after %d records of stream %d and has written more", f.behind[s], s+1))
+				return
+			}
+			p.out[s].sum = nil // the earlier output is unknown
+		}
+	} else if records, whole, all := p.shown(); !whole {
+		answer.Records = nil
+	} else if answer.Records = &records; !all {
+		return
+	}
+	p.flushing = nil
+	p.send(answer, nil)
+}
+
+// shown returns the number of records of each stream. whole reports whether these are all the output, and
+// all whether the user has received them all.
+func (p *process) shown() (records [streams]uint64, whole, all bool) {
+	whole, all = true, true
+	for s := range p.out {
+		n, shown := p.out[s].box.Shown()
+		records[s], all = n, all && shown
+		whole = whole && !p.out[s].box.Unfinished()
+	}
+	return records, whole, all
 }

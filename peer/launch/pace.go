@@ -2,7 +2,6 @@ package launch
 
 import (
 	"context"
-	"errors"
 
 	"golang.org/x/time/rate"
 
@@ -56,9 +55,4 @@ func (p pacer) wait(ctx context.Context, n int) error {
 // jobUpload returns the upload limit of all that the job sends.
 func jobUpload(g limits.Grant, processes int) int64 {
 	return limits.Min(limits.Limits{Upload: g.Slot.Upload * int64(processes)}, g.Job).Upload
-}
-
-// pace delays messages of the process to other peers.
-func (p *process) pace(ctx context.Context, n int) error {
-	return errors.Join(p.upload.wait(ctx, n), p.job.confinement.upload.wait(ctx, n))
 }

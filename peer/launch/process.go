@@ -3,9 +3,12 @@ package launch
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -162,49 +165,44 @@ func (p *process) dropEarly() {
 	p.early = nil
 }
 
-// checkAlive asks the programs whether they are alive, and ends those that hang.
-func (j *job) checkAlive() {
-	ask, hung := j.liveness.checkPrograms(j.excused(), func(late []view.Process) map[view.Process][]int {
-		instances := make([]*instance, len(late))
-		for n, id := range late {
-			instances[n] = j.here.local[id].live
-		}
-		found, pids := processesOf(new(supervisor.Census), instances), make(map[view.Process][]int)
-		for n, id := range late {
-			pids[id] = found[instances[n]]
-		}
-		return pids
-	})
-	for _, id := range ask {
-		j.here.local[id].send(proclink.Message{Type: proclink.Ping, Count: j.liveness.questions}, nil)
-	}
-	for _, id := range hung {
-		j.here.local[id].end(j.liveness.hungProgram(id))
-	}
+// waitsToJoin reports whether the process was added, and no other process has been told that it joins.
+func (p *process) waitsToJoin() bool {
+	_, told := p.job.members.PeerOf[p.id]
+	return p.added && !told && p.job.views.current.State(p.id) == view.Vacant
 }
 
-// checkSupervisors asks the supervisors whether they are alive and whether their program is stopped. A program
-// that was stopped before it joined the job gets no questions from checkAlive.
-func (j *job) checkSupervisors() {
-	ask, hung := j.liveness.checkSupervisors(func(id view.Process) int { return j.here.local[id].live.program.Supervisor() })
-	for _, id := range ask {
-		j.here.local[id].live.program.Ask()
+// match finds and hashes the files that the patterns name, once no process can change them any more.
+func (p *process) match(patterns []string) ([]byte, map[filetransfer.Digest]filetransfer.Source, error) {
+	ctx, cancel := context.WithTimeout(p.job.ctx, leftTimeout)
+	defer cancel()
+	if err := p.live.program.Gone(ctx); err != nil {
+		return nil, nil, fmt.Errorf("descendants of process %v still run: %w", p.id, err)
 	}
-	for _, id := range hung {
-		p := j.here.local[id]
-		reason, stopped := j.liveness.hungSupervisor(id)
-		if !stopped { // kill the supervisor first: end resumes it, and it could still report a different end
-			p.live.program.KillSupervisor()
-		}
-		p.end(reason)
-	}
+	return match(p.job.ctx, p.job.folder.Process(p.id), patterns)
 }
 
-// handleAnswer handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
-// program is stopped or hangs, so handleAnswer ignores that it is stopped. A program that the guard has
-// stopped counts as running.
-func (j *job) handleAnswer(id view.Process, stopped bool) {
-	if p := j.here.local[id]; p != nil { // otherwise it was dropped
-		j.liveness.supervisorAnswered(id, stopped && j.halting.Load() == notHalted && (!p.greeted || p.finalized))
+// pace delays messages of the process to other peers.
+func (p *process) pace(ctx context.Context, n int) error {
+	return errors.Join(p.upload.wait(ctx, n), p.job.confinement.upload.wait(ctx, n))
+}
+
+// adopt tells the process about a view, and applies what the view states about the process. A view without
+// the process does not concern it.
+func (p *process) adopt(v view.View) {
+	if v.State(p.id) == view.Vacant {
+		return
 	}
+	if v.State(p.id) == view.Failed {
+		p.failedInView, p.leads = true, false
+		p.kill()
+		return
+	}
+	if p.greeted && p.unread.Swap(&v) == nil {
+		p.send(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
+	}
+	if speaks := v.Speaks(p.id); speaks != p.leads {
+		p.leads = speaks
+		p.rewind()
+	}
+	p.begin()
 }

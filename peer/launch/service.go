@@ -371,3 +371,61 @@ func (s *Service) Jobs() []JobStatus {
 	})
 	return jobs
 }
+
+// Partners returns the peers that jobs here need, and how long each may be silent. It includes the jobs
+// that are staged or have begun.
+func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[p2ppeer.ID]time.Duration)
+	for _, j := range s.jobs {
+		for p, bears := range j.partners {
+			out[p] = max(out[p], bears)
+		}
+	}
+	return out
+}
+
+// Renew makes processes reopen their channels to a peer, after the connection to it was renewed. The
+// channels may wait for a broken link, or for an address that has changed.
+func (s *Service) Renew(peer p2ppeer.ID) {
+	s.switchboard.RetryDirect(peer)
+	s.mu.Lock()
+	jobs := slices.Collect(maps.Values(s.jobs))
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.do(func() { j.board.Renew(peer) })
+	}
+}
+
+// keep records the data that a job keeps. It returns false if all jobs together would keep too much.
+func (s *Service) keep(j *job, bytes int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, processes := bytes, len(j.here.order)
+	for other, n := range s.kept {
+		all, processes = all+n, processes+len(other.here.order)
+	}
+	if all > maxKept || processes > maxKeptProcesses {
+		return false
+	}
+	s.kept[j] = bytes
+	return true
+}
+
+// freeUnusedMemory returns unused memory to the system at once, and again when the peer is idle.
+func (s *Service) freeUnusedMemory() {
+	freeMemory()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.idleTimer.Reset(idleAfter)
+	}
+}
+
+// idle reports whether the service hosts no job.
+func (s *Service) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.jobs) == 0
+}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
@@ -59,47 +58,6 @@ func (s *stager) close() {
 		stop()
 	}
 	s.files.Store().Unpin(s.spec.ID)
-}
-
-// stage fetches the job's files and lays them out.
-func (j *job) stage() {
-	defer j.working.Done()
-	err := j.stager.bring(j.ctx, j.here.order, j.confinement.checkInputs)
-	if err == nil && j.program.Wasm() {
-		var module string
-		if module, err = j.stager.executable(); err == nil {
-			err = j.newCompiler().bring(j.ctx, module)
-		}
-	}
-	j.do(func() { j.staged(err) })
-}
-
-func (j *job) staged(err error) {
-	if err != nil {
-		j.refuse(prepared(err, nil), err)
-		return
-	}
-	j.reportStaging()
-	j.presence.lastMessageAt, j.presence.stagedAt = time.Now(), time.Now()
-	j.enter(Staged)
-	j.send(prepared(nil, machineOf(j.spec.ID)))
-}
-
-// reportStaging reports progress. Until the processes run, it also tells the submitter that this peer is
-// present.
-func (j *job) reportStaging() { j.send(staging(j.stager.here.Load(), j.stager.total.Load())) }
-
-// reportPresence tells the submitter that this peer is present, as long as its fault detector may not watch
-// this peer yet.
-func (j *job) reportPresence() {
-	switch j.state {
-	case Staging, Staged, Starting:
-		j.reportStaging()
-	case Running:
-		if time.Now().Before(j.detection.reportsUntil) {
-			j.reportStaging()
-		}
-	}
 }
 
 // layOutAttempts bounds how often files that turn out to be corrupted in the store are fetched again.

@@ -198,12 +198,11 @@ func (j *job) launch(p view.Process) (*instance, error) {
 }
 
 // choose sets the program that the process executes, and its arguments.
-func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
-	if j.program.Wasm() {
-		return j.chooseModule(p, c)
+func (j *job) choose(p view.Process, c *supervisor.Command) error {
+	program, err := j.stager.executable()
+	if c.Program, c.Args = program, j.spec.Args; j.program.Wasm() {
+		j.service.config.Engine.runModule(c, program, j.spec, j.grant.Slot, p)
 	}
-	c.Program, err = j.stager.executable()
-	c.Args = j.spec.Args
 	return err
 }
 
@@ -217,4 +216,319 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 	j.running.Add(1)
 	go newGuard(j, instances).run() // ends with ctx
 	j.send(started(nil, distances))
+}
+
+// stage fetches the job's files and lays them out.
+func (j *job) stage() {
+	defer j.working.Done()
+	err := j.stager.bring(j.ctx, j.here.order, j.confinement.checkInputs)
+	if err == nil && j.program.Wasm() {
+		var module string
+		if module, err = j.stager.executable(); err == nil {
+			err = newCompiler(j.service, j.spec, j.program.Digest, &j.confinement, j.log).bring(j.ctx, module)
+		}
+	}
+	j.do(func() { j.staged(err) })
+}
+
+func (j *job) staged(err error) {
+	if err != nil {
+		j.refuse(prepared(err, nil), err)
+		return
+	}
+	j.reportStaging()
+	j.presence.lastMessageAt, j.presence.stagedAt = time.Now(), time.Now()
+	j.enter(Staged)
+	j.send(prepared(nil, machineOf(j.spec.ID)))
+}
+
+// reportStaging reports progress. Until the processes run, it also tells the submitter that this peer is
+// present.
+func (j *job) reportStaging() { j.send(staging(j.stager.here.Load(), j.stager.total.Load())) }
+
+// reportPresence tells the submitter that this peer is present, as long as its fault detector may not watch
+// this peer yet.
+func (j *job) reportPresence() {
+	switch j.state {
+	case Staging, Staged, Starting:
+		j.reportStaging()
+	case Running:
+		if time.Now().Before(j.detection.reportsUntil) {
+			j.reportStaging()
+		}
+	}
+}
+
+// add starts one more process here, or reports to the submitter why it cannot.
+func (j *job) add(m *jobpb.Add) error {
+	ids, err := checkJoiner([]*jobpb.Process{m.GetProcess()}, j.spec.N, j.spec.R)
+	if err != nil {
+		return err
+	}
+	if !j.settings.heal {
+		return errOrder(m)
+	}
+	key, err := readKey(m.GetKey())
+	if err != nil {
+		return err
+	}
+	if before := j.here.local[ids[0]]; before != nil && before.waitsToJoin() {
+		j.dropProcess(before)
+	}
+	if _, err = j.service.config.Reservations.Redeem(key, j.spec.ID, j.submitter); err != nil {
+		j.send(added(ids[0], key, fmt.Errorf("redeem reservation key: %w", err)))
+		return nil
+	}
+	if err = j.hasPlace(ids[0]); err != nil {
+		j.service.config.Reservations.Release(key)
+		j.send(added(ids[0], key, err))
+		return nil
+	}
+	p := newProcess(j, ids[0])
+	p.joining, p.added, p.slot = true, true, key
+	j.admitProcess(p)
+	j.reorder(append(slices.Clone(j.here.order), p.id))
+	processes := len(j.here.order)
+	j.working.Go(func() { j.startAdded(p, processes) }) // ends with its start, or ctx
+	return nil
+}
+
+// hasPlace returns an error if this part of the job cannot have one more process.
+func (j *job) hasPlace(id view.Process) error {
+	if err := j.reclaim.bars(); err != nil {
+		return err
+	}
+	switch {
+	case j.keeping.outputOnly || j.init != initReturns:
+		return errors.New("nothing of the job runs here")
+	case j.views.current.State(id) != view.Vacant:
+		return fmt.Errorf("process %v has joined already", id)
+	}
+	if _, ending := j.here.dropping[id]; ending {
+		return fmt.Errorf("process %v is still being ended", id)
+	}
+	if peer, known := j.members.PeerOf[id]; known {
+		return fmt.Errorf("process %v runs on peer %s", id, peer)
+	}
+	if other, here := j.here.ofRank(id.Rank); here {
+		return fmt.Errorf("process %v of the same rank is here", other)
+	}
+	return nil
+}
+
+// reorder sets which processes run here from now on, and adjusts the upload, CPU and weight limits of this
+// part of the job to their number.
+func (j *job) reorder(order []view.Process) {
+	j.service.mu.Lock()
+	j.here.order = order
+	j.service.mu.Unlock()
+	if err := j.confinement.resize(len(order)); err != nil {
+		j.log.Warn().Err(err).Msg("CPU limit of the job not changed")
+	}
+}
+
+// startAdded lays out the files of an added process and starts it. processes is the number of processes
+// of this part of the job, including the new one.
+func (j *job) startAdded(p *process, processes int) {
+	var i *instance
+	err := j.stager.bringAdded(j.ctx, p.id, processes, j.confinement.checkInputs)
+	if err == nil {
+		i, err = j.launch(p.id)
+	}
+	if j.do(func() { j.processStarted(p, i, err) }) {
+		return
+	}
+	if i != nil {
+		i.program.Kill()
+		i.close()
+	}
+	j.service.config.Reservations.Release(p.slot)
+}
+
+// processStarted begins to watch an added process, unless the process was dropped meanwhile.
+func (j *job) processStarted(p *process, i *instance, err error) {
+	if j.here.local[p.id] == p && err == nil {
+		p.run(i)
+		j.running.Go(func() { // ends with ctx at the latest
+			select {
+			case j.metered <- newMeter(p, i):
+			case <-j.ctx.Done():
+			}
+		})
+		j.send(added(p.id, p.slot, nil))
+		return
+	}
+	if j.here.local[p.id] == p {
+		j.forgetProcess(p)
+	} else if err == nil {
+		err = errDropped
+	}
+	j.working.Go(func() { // ends with the process
+		if i != nil { // do not raise the group's priority: the job's other processes still yield to the owner's work
+			i.program.Kill()
+			i.close()
+		}
+		j.vacate(p, err)
+	})
+}
+
+// drop drops the process that was added with a key, if there is one, and reports when nothing of it is
+// left. It does nothing once other processes have been told that the process joins.
+func (j *job) drop(m *jobpb.Drop) error {
+	key, err := readKey(m.GetKey())
+	if err != nil {
+		return err
+	}
+	id := m.GetProcess().View()
+	ends, ending := j.here.dropping[id]
+	switch p := j.here.local[id]; {
+	case p != nil && p.added && p.slot == key:
+		if p.waitsToJoin() {
+			j.dropProcess(p)
+		}
+	case !ending || ends != key: // otherwise vacate reports it
+		j.send(added(id, key, errDropped))
+	}
+	return nil
+}
+
+// dropProcess ends an added process and removes everything of it.
+func (j *job) dropProcess(p *process) {
+	j.forgetProcess(p)
+	p.failedInView = true
+	p.dropEarly()
+	if p.live == nil {
+		return // brought does the rest
+	}
+	p.kill()
+	j.working.Go(func() { // ends with the process
+		p.live.close()
+		j.vacate(p, errDropped)
+	})
+}
+
+// forgetProcess removes an added process from those that run here.
+func (j *job) forgetProcess(p *process) {
+	j.here.dropping[p.id] = p.slot
+	delete(j.here.local, p.id)
+	j.board.Detach(p.id)
+	j.reorder(slices.DeleteFunc(slices.Clone(j.here.order), func(id view.Process) bool { return id == p.id }))
+	j.liveness.ended(p.id)
+}
+
+// vacate frees the resources of a process that does not run here, and reports why it does not run.
+func (j *job) vacate(p *process, why error) {
+	p.cancel()
+	if err := j.folder.RemoveProcess(p.id); err != nil {
+		j.log.Error().Err(err).Msg("scratch folder of a process not removed; it stays until the job ends")
+	}
+	j.service.config.Reservations.Release(p.slot)
+	j.do(func() {
+		delete(j.here.dropping, p.id)
+		j.send(added(p.id, p.slot, why))
+	})
+}
+
+// superseded drops an added process, if row says that another peer runs it.
+func (j *job) superseded(row *jobpb.Member) {
+	if p := j.here.local[row.GetProcess().View()]; p != nil && p.waitsToJoin() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
+		j.dropProcess(p)
+	}
+}
+
+// checkAlive asks the programs whether they are alive, and ends those that hang.
+func (j *job) checkAlive() {
+	ask, hung := j.liveness.checkPrograms(j.excused(), func(late []view.Process) map[view.Process][]int {
+		instances := make([]*instance, len(late))
+		for n, id := range late {
+			instances[n] = j.here.local[id].live
+		}
+		found, pids := processesOf(new(supervisor.Census), instances), make(map[view.Process][]int)
+		for n, id := range late {
+			pids[id] = found[instances[n]]
+		}
+		return pids
+	})
+	for _, id := range ask {
+		j.here.local[id].send(proclink.Message{Type: proclink.Ping, Count: j.liveness.questions}, nil)
+	}
+	for _, id := range hung {
+		j.here.local[id].end(j.liveness.hungProgram(id))
+	}
+}
+
+// checkSupervisors asks the supervisors whether they are alive and whether their program is stopped. A program
+// that was stopped before it joined the job gets no questions from checkAlive.
+func (j *job) checkSupervisors() {
+	ask, hung := j.liveness.checkSupervisors(func(id view.Process) int { return j.here.local[id].live.program.Supervisor() })
+	for _, id := range ask {
+		j.here.local[id].live.program.Ask()
+	}
+	for _, id := range hung {
+		p := j.here.local[id]
+		reason, stopped := j.liveness.hungSupervisor(id)
+		if !stopped { // kill the supervisor first: end resumes it, and it could still report a different end
+			p.live.program.KillSupervisor()
+		}
+		p.end(reason)
+	}
+}
+
+// handleAnswer handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
+// program is stopped or hangs, so handleAnswer ignores that it is stopped. A program that the guard has
+// stopped counts as running.
+func (j *job) handleAnswer(id view.Process, stopped bool) {
+	if p := j.here.local[id]; p != nil { // otherwise it was dropped
+		j.liveness.supervisorAnswered(id, stopped && j.halting.Load() == notHalted && (!p.greeted || p.finalized))
+	}
+}
+
+// collect offers the output files of a process that has ended to the submitter.
+func (j *job) collect(m *jobpb.Collect) error {
+	id := m.GetProcess().View()
+	p, ok := j.here.local[id]
+	if !ok {
+		return errOrder(m)
+	}
+	if p.asked { // the answer is on its way, or will be repeated
+		return nil
+	}
+	p.asked = true
+	if p.exit == nil || p.reason != "" || p.failedInView {
+		j.send(collected(id, nil, fmt.Errorf("process %v has not exited by itself", id)))
+		return nil
+	}
+	j.working.Add(1)
+	go func() { // ends with ctx
+		defer j.working.Done()
+		manifest, files, err := p.match(m.Patterns)
+		j.do(func() {
+			if err == nil {
+				j.stager.offer(files)
+			}
+			j.send(collected(id, manifest, err))
+		})
+	}()
+	return nil
+}
+
+// populate creates the processes for which the job's key reserves slots.
+func (j *job) populate() {
+	j.views.current = view.New(j.spec.N, j.spec.R)
+	j.views.current.Epoch = 0 // the submitter's first view has epoch 1
+	j.liveness, j.record = newLiveness(j.log), newRecord(j.service.config.Journal, j.admission, j.since, j.log)
+	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
+		Job: j.spec.ID, Table: &j.members, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
+	})
+	for _, id := range j.admission.processes {
+		p := newProcess(j, id)
+		p.joining = j.joining
+		j.admitProcess(p)
+	}
+}
+
+// admitProcess adds a process to those that run here.
+func (j *job) admitProcess(p *process) {
+	j.here.local[p.id] = p
+	j.board.Attach(p.id, switchboard.Port{Send: p.send, Refuse: p.refuse, Pace: p.pace})
 }

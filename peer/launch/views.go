@@ -8,7 +8,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
@@ -268,23 +268,75 @@ func hasRows(v view.View, r int, peerOf map[view.Process]p2ppeer.ID) bool {
 	return true
 }
 
-// adopt tells the process about a view, and applies what the view states about the process. A view without
-// the process does not concern it.
-func (p *process) adopt(v view.View) {
-	if v.State(p.id) == view.Vacant {
+// join makes this peer a member of the job's fault detection group, or of a later generation of it. If this
+// peer is the submitter, it is already a member.
+func (j *job) join(m *jobpb.Join) error {
+	before := j.detection.group
+	if before != nil && m.Generation > 0 && m.Generation == j.detection.generation {
+		return nil // repeated, since it might have been lost
+	}
+	if before != nil && m.Generation <= j.detection.generation {
+		return errOrder(m)
+	}
+	if j.submitter == j.service.host.ID() {
+		j.tolerate(time.Duration(m.HangNs))
+		return nil
+	}
+	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
+	if j.joining && before == nil { // its own group, with the submitter
+		name = jobpb.GroupOf(j.spec.ID, j.here.order[0])
+	}
+	group, err := watchGroup(m, name, j.service.host.ID(), j.submitter)
+	if err != nil {
+		return err
+	}
+	group.Verdict = func(v faultdetect.Verdict) {
+		if v.State == faultdetect.Failed {
+			j.do(func() { j.peerFailed(group.Members[v.Member], m.Generation) })
+		}
+	}
+	detector, err := j.service.config.Detector.Join(group)
+	if err != nil {
+		return err
+	}
+	if before == nil && !j.joining {
+		j.detection.reportsUntil = time.Now().Add(reportsFor)
+	}
+	if before != nil {
+		j.running.Go(before.Close) // it may be about to deliver a verdict, which waits for this goroutine
+	}
+	j.detection.enter(detector, m.Generation, group.Members)
+	j.presence.joined(time.Now())
+	j.tolerate(group.Hang)
+	if len(m.Views) == 0 {
+		return nil
+	}
+	c, err := firstGroup(m.Views, group.Members, j.views.current, j.members.PeerOf)
+	if err != nil {
+		return err
+	}
+	return j.vote(c)
+}
+
+// tolerate sets how long the job tolerates silence of its peers.
+func (j *job) tolerate(hang time.Duration) {
+	j.detection.hang = hang
+	j.liveness.tolerate(hang, j.spec.R)
+}
+
+// peerFailed handles the fault detector's verdict that a peer has failed. If the peer is the submitter, it
+// may only be cut off. In a job with a view group it may come back; any other job ends.
+func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
+	if generation != j.detection.generation {
 		return
 	}
-	if v.State(p.id) == view.Failed {
-		p.failedInView, p.leads = true, false
-		p.kill()
-		return
+	if peer == j.submitter {
+		if j.views.group == nil {
+			j.end(errSubmitterFailed)
+			return
+		}
+		j.submitterSilent()
 	}
-	if p.greeted && p.unread.Swap(&v) == nil {
-		p.send(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
-	}
-	if speaks := v.Speaks(p.id); speaks != p.leads {
-		p.leads = speaks
-		p.rewind()
-	}
-	p.begin()
+	j.detection.failed[peer] = true
+	j.send(suspect([]byte(peer), generation))
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -258,4 +259,57 @@ func pbProcess(p view.Process) *pb.Process {
 
 func viewProcess(p *pb.Process) view.Process {
 	return view.Process{Rank: int(p.GetRank()), Replica: int(p.GetReplica())}
+}
+
+// Accept prepares a channel that another peer opens.
+func (b *Board) Accept(r Request) (Acceptance, error) {
+	from, a := r.stream.Conn(), Acceptance{request: r, answer: &pb.Answer{}}
+	c := channelID{viewProcess(r.open.From), viewProcess(r.open.To)}
+	err := b.openable(c)
+	q, here := b.ports[c.to]
+	switch {
+	case err != nil:
+	case !here:
+		err = fmt.Errorf("process %v does not run here", c.to)
+	case b.config.Table.PeerOf[c.from] != from.RemotePeer():
+		err = fmt.Errorf("process %v does not run at %s", c.from, from.RemotePeer())
+	case r.open.Tcp:
+		a.answer.Direct = true
+		a.answer.Addrs, err = b.acceptDirect(from, c, q, r.open)
+		return a, err
+	case !slices.Contains(b.kinds, proclink.Stream):
+		err = errors.New("the other peer does not allow channels over streams")
+	case r.open.Probe:
+		return a, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	ours, theirs, err := openOut()
+	if err != nil {
+		return a, err
+	}
+	q.Send(proclink.Message{Type: proclink.Accept, Process: &c.from, Kind: proclink.Stream}, theirs)
+	b.running.Add(1)
+	a.ours, a.ctx, a.done = &ours, b.replace(c), b.running.Done
+	return a, nil
+}
+
+// acceptDirect lets the other peer connect to the entrance, and returns the entrance's addresses. It returns
+// none if the other peer cannot connect.
+func (b *Board) acceptDirect(from network.Conn, c channelID, q *Port, open *pb.Open) ([]string, error) {
+	if b.Entrance == nil || b.config.UploadLimited || !slices.Contains(b.kinds, proclink.TCP) {
+		return nil, nil
+	}
+	ctx, arrived := b.ctx, func(conn net.Conn) { conn.Close() }
+	if !open.Probe {
+		ctx = b.replace(c)
+		arrived = func(conn net.Conn) {
+			b.handOver(ctx, q, proclink.Message{Type: proclink.Accept, Process: &c.from}, conn.(*net.TCPConn))
+		}
+	}
+	if err := b.Entrance.Expect(ctx, open.Token, arrived); err != nil {
+		return nil, err
+	}
+	return b.Entrance.Addresses(from, b.Host.Addrs()), nil
 }
