@@ -202,7 +202,7 @@ func (j *testJob) begun() {
 	late := time.Now().Add(eventTimeout)
 	for k := range j.peers {
 		job := j.hosted(k)
-		for !answered(j, job, func() bool { return job.init != awaitsBegin }) {
+		for !answered(j, job, func() bool { return job.settings.init != awaitsBegin }) {
 			if time.Now().After(late) {
 				j.Fatal("the job does not begin")
 			}
@@ -416,7 +416,7 @@ func TestNewSubmitterToleratesAnotherLoss(t *testing.T) {
 func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
-	j := &job{joining: true, here: processSet{local: map[view.Process]*process{p: {}}}, presence: presence{state: unreachable, since: time.Now()}}
+	j := &job{admission: admission{joining: true}, here: processSet{local: map[view.Process]*process{p: {}}}, presence: presence{state: unreachable, since: time.Now()}}
 	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("while it may join: state %v, want live", is)
 	}
@@ -424,7 +424,7 @@ func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	if is := j.stateHere(p); is != view.Failed {
 		t.Errorf("after its submitter was lost: state %v, want failed", is)
 	}
-	j.init = initReturns
+	j.settings.init = initReturns
 	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("after it has joined: state %v, want live", is)
 	}
@@ -436,7 +436,7 @@ func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 	t.Parallel()
 	for _, attached := range []bool{false, true} {
 		j := &job{
-			joining: true, service: &Service{}, state: Running,
+			admission: admission{joining: true}, service: &Service{}, state: Running,
 			presence: presence{state: unreachable, since: time.Now().Add(-minAbsence - time.Second), away: maxAway, mayReturn: true},
 		}
 		if attached {

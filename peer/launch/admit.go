@@ -164,7 +164,7 @@ func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 // anyone can request a job.
 func newJob(s *Service, a admission) *job {
 	j := &job{
-		service: s, admission: a, spec: a.spec, program: a.program, joining: a.joining,
+		service: s, admission: a, spec: a.spec,
 		submitter: a.spec.Submitter, here: processSet{order: a.processes, local: make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key)},
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
@@ -175,7 +175,6 @@ func newJob(s *Service, a admission) *job {
 		done:    make(chan struct{}),
 		metered: make(chan *meter),
 	}
-	j.protected = protectedPeers{host: s.host, mu: &s.protecting, tag: "launch " + a.spec.ID}
 	j.stager.files, j.stager.spec, j.stager.program, j.stager.folder = s.config.Files, a.spec, a.program, j.folder
 	j.confinement = newConfinement(s, a, j.grant, j.folder)
 	j.ctx, j.cancel = context.WithCancel(s.ctx)

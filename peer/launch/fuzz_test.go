@@ -61,7 +61,8 @@ func (h hosting) part(t *testing.T) *job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.members, j.state = members, Running
+	j.board.SetTable(members)
+	j.state = Running
 	j.board.Start([]proclink.Kind{proclink.TCP}, 0)
 	j.take(view.New(2, 1))
 	return j
@@ -78,7 +79,7 @@ func (j *job) over() {
 	if j.views.group != nil {
 		j.views.group.Close()
 	}
-	j.protected.release(j.submitter, j.members.Addrs)
+	j.protected().release(j.submitter, j.board.Table().Addrs)
 	j.board.Close()
 	j.running.Wait()
 	j.board.Wait()
@@ -123,7 +124,7 @@ func FuzzOrders(f *testing.F) {
 			}
 			j.handle(m)
 		}
-		if p := j.members.PeerOf[view.Process{}]; p != h.host.ID() {
+		if p := j.board.Table().PeerOf[view.Process{}]; p != h.host.ID() {
 			t.Errorf("the process here is now at %s", p)
 		}
 		if err := j.views.current.Valid(); err != nil || j.views.current.N != 2 {
@@ -154,7 +155,7 @@ func FuzzResume(f *testing.F) {
 		if err := j.join(join); err != nil {
 			t.Fatal(err)
 		}
-		j.init = initReturns
+		j.settings.init = initReturns
 		j.send(staging(1, 2))
 		j.send(staging(2, 2))
 		h.jobs[j.spec.ID] = j

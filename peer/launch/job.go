@@ -26,10 +26,8 @@ import (
 // A job is this peer's part of a job. The goroutine that runs run owns all fields that are not marked as
 // fixed. Other goroutines reach them through do and query.
 type job struct {
-	admission admission       // fixed
-	spec      *jobspec.Spec   // fixed
-	program   jobspec.Program // for this machine; fixed
-	joining   bool            // its only process joins a rank of a running job; fixed
+	admission admission     // fixed
+	spec      *jobspec.Spec // fixed
 	here      processSet
 	service   *Service
 	submitter p2ppeer.ID
@@ -45,9 +43,7 @@ type job struct {
 
 	state     State                        // written under service.mu
 	partners  map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
-	init      initState
 	record    record
-	protected protectedPeers
 	keeping   keeping
 	reclaim   reclaim     // of the machine by its owner
 	suspended atomic.Bool // its processes are to be suspended for the owner
@@ -60,7 +56,6 @@ type job struct {
 	metered     chan *meter // meters of added processes, for the guard
 	stager      stager      // of its files
 
-	members   switchboard.Table
 	board     *switchboard.Board // the channels of the processes here
 	settings  settings
 	views     viewsState
@@ -71,8 +66,9 @@ type job struct {
 	presence presence // of the submitter
 }
 
-// A settings holds what the submitter has set with Start and Begin.
+// A settings holds what the submitter has set with Start and Begin, and how far mpj.Init is.
 type settings struct {
+	init    initState
 	explain bool     // the submitter is told how other peers are reached
 	heal    bool     // lost replicas are replaced
 	places  [][2]int // machine and cluster of each rank
@@ -111,7 +107,7 @@ func query[T any](j *job, ask func() T) (answer T, ok bool) {
 // submitter reconnects.
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.admission.decision.Class)).
-		Str("name", j.spec.Name).Str("kind", string(j.admission.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.admission.signed).
+		Str("name", j.spec.Name).Str("kind", string(j.admission.decision.Kind)).Str("digest", j.stager.program.Digest).Str("signed", j.admission.signed).
 		Int("processes", len(j.here.order)).Msg("job accepted")
 	j.attach(stream, in)
 	j.probeAddresses()
@@ -302,7 +298,7 @@ func (j *job) tick() {
 		}
 		j.checkSupervisors()
 		j.checkPartition()
-		if j.init == initReturns {
+		if j.settings.init == initReturns {
 			j.board.SearchPaths()
 		}
 		j.actForSubmitter()
@@ -314,7 +310,7 @@ func (j *job) tick() {
 // begin completes the membership table and lets mpj.Init return in every process here. If the submitter
 // wants the paths explained, mpj.Init returns only after they have been probed.
 func (j *job) begin(m *jobpb.Begin) error {
-	if j.init != awaitsBegin {
+	if j.settings.init != awaitsBegin {
 		return nil
 	}
 	if n := len(m.Keys); n != 0 && n != j.spec.N*j.spec.R*proclink.KeySize {
@@ -323,7 +319,7 @@ func (j *job) begin(m *jobpb.Begin) error {
 	if n := len(m.Places); n != 0 && n != j.spec.N {
 		return fmt.Errorf("machines of %d ranks in a job of %d", n, j.spec.N)
 	}
-	j.init = probesPaths
+	j.settings.init = probesPaths
 	j.board.Begin(m.Keys)
 	for _, p := range m.Places {
 		j.settings.places = append(j.settings.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
@@ -341,7 +337,7 @@ func (j *job) begin(m *jobpb.Begin) error {
 
 // release lets mpj.Init return.
 func (j *job) release() {
-	j.init = initReturns
+	j.settings.init = initReturns
 	for _, id := range j.here.order {
 		j.here.local[id].begin()
 	}
@@ -363,7 +359,7 @@ func (j *job) cleanUp() {
 	}
 	j.board.Close()
 	j.stager.close()
-	j.protected.release(j.submitter, j.members.Addrs)
+	j.protected().release(j.submitter, j.board.Table().Addrs)
 	s := j.service.config
 	if err := j.folder.Remove(); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder not removed")
@@ -382,7 +378,7 @@ func (j *job) migrate() {
 // depart tells the submitter, once the job has begun, which processes are to leave. It ends the job here
 // after they have left the view.
 func (j *job) depart() {
-	if !j.reclaim.leaving || j.init != initReturns || j.ended != nil {
+	if !j.reclaim.leaving || j.settings.init != initReturns || j.ended != nil {
 		return
 	}
 	needed := false
@@ -401,7 +397,7 @@ func (j *job) depart() {
 
 // stop ends the job here within the given time, or at once if the job has no replicas or has not begun.
 func (j *job) stop(within time.Duration) {
-	if within <= 0 || j.spec.R == 1 || j.init != initReturns {
+	if within <= 0 || j.spec.R == 1 || j.settings.init != initReturns {
 		j.cutShort(errStopped)
 		return
 	}
@@ -470,7 +466,7 @@ func (j *job) applyPause() {
 // hasReplacement reports whether a replacement of a process here has joined, which that process may have to
 // bring up to date.
 func (j *job) hasReplacement() bool {
-	for p := range j.members.PeerOf {
+	for p := range j.board.Table().PeerOf {
 		if state := j.views.current.State(p); p.Replica < j.spec.R || j.here.local[p] != nil || state == view.Failed || state == view.Finished {
 			continue
 		}
@@ -507,16 +503,16 @@ func (j *job) shareNeeds() {
 // peers with processes in the view, and the voters of the view group. While the job is prepared, it needs
 // only the submitter. Between Start and Begin it needs none.
 func (j *job) needs() map[p2ppeer.ID]time.Duration {
-	if j.init == awaitsBegin && !j.preparing() {
+	if j.settings.init == awaitsBegin && !j.preparing() {
 		return nil
 	}
 	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.detection.hang}
-	for p := range j.members.Addrs {
+	for p := range j.board.Table().Addrs {
 		if j.views.votes(p) {
 			partners[p] = j.detection.hang
 		}
 	}
-	for process, p := range j.members.PeerOf {
+	for process, p := range j.board.Table().PeerOf {
 		if j.views.current.Has(process) {
 			partners[p] = j.detection.hang
 		}

@@ -167,7 +167,7 @@ func (p *process) dropEarly() {
 
 // waitsToJoin reports whether the process was added, and no other process has been told that it joins.
 func (p *process) waitsToJoin() bool {
-	_, told := p.job.members.PeerOf[p.id]
+	_, told := p.job.board.Table().PeerOf[p.id]
 	return p.added && !told && p.job.views.current.State(p.id) == view.Vacant
 }
 

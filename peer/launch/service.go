@@ -267,7 +267,7 @@ func (s *Service) claim(j *job) error {
 			return fmt.Errorf("job %s of another submitter is already at this peer", j.spec.ID)
 		}
 		before.do(func() { // this peer may wait for the submitter to reconnect, or may not know that the connection was cut
-			if before.init == awaitsBegin {
+			if before.settings.init == awaitsBegin {
 				before.end(errNewAttempt)
 			}
 		})
@@ -357,7 +357,7 @@ func (s *Service) Jobs() []JobStatus {
 			paused = j.reclaim.pausedAt
 		}
 		jobs = append(jobs, JobStatus{
-			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
+			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.stager.program.Digest,
 			Kind: j.admission.decision.Kind, Class: j.admission.decision.Class,
 			Processes: slices.Clone(j.here.order), Since: j.since, State: j.state, Movable: s.canMigrate(j),
 		})

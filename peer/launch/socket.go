@@ -123,7 +123,7 @@ func (p *process) send(m proclink.Message, descriptor *os.File) {
 // was added later must also be in the view.
 func (p *process) begin() {
 	v := p.job.views.current
-	if !p.initialized || p.job.init != initReturns || p.begun || p.added && v.State(p.id) == view.Vacant {
+	if !p.initialized || p.job.settings.init != initReturns || p.begun || p.added && v.State(p.id) == view.Vacant {
 		return
 	}
 	p.begun = true
@@ -227,7 +227,7 @@ func (p *process) setup() {
 		v = next // if a view of this epoch with the process ever exists, it is this one
 	}
 	m := proclink.Message{
-		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.Here > runtime.NumCPU(),
+		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.board.Table().Here > runtime.NumCPU(),
 		Heal: j.settings.heal, Joining: p.joining,
 	}
 	bells, cell := j.board.Bell(id)

@@ -32,7 +32,8 @@ func (j *job) start(m *jobpb.Start) {
 		kinds, err = proclink.ParseKinds(m.Channels)
 	}
 	if err == nil {
-		j.members, j.settings.explain, j.settings.heal = members, m.Explain, m.Heal
+		j.board.SetTable(members)
+		j.settings.explain, j.settings.heal = m.Explain, m.Heal
 		j.presence.setAway(m, time.Now())
 		kinds = switchboard.Both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
@@ -48,9 +49,9 @@ func (j *job) start(m *jobpb.Start) {
 		spare = spareCells
 	}
 	j.board.Start(kinds, spare)
-	j.protected.protect(j.submitter, j.members.Addrs)
+	j.protected().protect(j.submitter, j.board.Table().Addrs)
 	j.working.Add(1)
-	go j.launchAll(slices.Collect(maps.Keys(j.members.Addrs)))
+	go j.launchAll(slices.Collect(maps.Keys(j.board.Table().Addrs)))
 }
 
 // spareCells is the number of doorbells for added processes. Processes without one use pipes.
@@ -61,19 +62,24 @@ func (j *job) place() switchboard.Place {
 	return switchboard.Place{Self: j.service.host.ID(), Machine: machineOf(j.spec.ID), N: j.spec.N, R: j.spec.R}
 }
 
+// protected returns what protects the connections of the job.
+func (j *job) protected() protectedPeers {
+	return protectedPeers{host: j.service.host, mu: &j.service.protecting, tag: "launch " + j.spec.ID}
+}
+
 // joined adds the row of a process that joins the job.
 func (j *job) joined(row *jobpb.Member) error {
 	p := row.GetProcess().View()
-	if _, known := j.members.PeerOf[p]; known { // its key may be new
-		j.members.Learn(p, row.GetKey())
+	if _, known := j.board.Table().PeerOf[p]; known { // its key may be new
+		j.board.Table().Learn(p, row.GetKey())
 		return nil
 	}
 	j.superseded(row)
-	if err := j.members.Add(row, j.here.local[p] != nil); err != nil {
+	if err := j.board.Table().Add(row, j.here.local[p] != nil); err != nil {
 		return err
 	}
 	peer := p2ppeer.ID(row.GetPeer())
-	j.protected.add(peer, j.members.Addrs[peer])
+	j.protected().add(peer, j.board.Table().Addrs[peer])
 	j.take(j.views.ahead)
 	return nil
 }
@@ -200,7 +206,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 // choose sets the program that the process executes, and its arguments.
 func (j *job) choose(p view.Process, c *supervisor.Command) error {
 	program, err := j.stager.executable()
-	if c.Program, c.Args = program, j.spec.Args; j.program.Wasm() {
+	if c.Program, c.Args = program, j.spec.Args; j.stager.program.Wasm() {
 		j.service.config.Engine.runModule(c, program, j.spec, j.grant.Slot, p)
 	}
 	return err
@@ -222,10 +228,10 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 func (j *job) stage() {
 	defer j.working.Done()
 	err := j.stager.bring(j.ctx, j.here.order, j.confinement.checkInputs)
-	if err == nil && j.program.Wasm() {
+	if err == nil && j.stager.program.Wasm() {
 		var module string
 		if module, err = j.stager.executable(); err == nil {
-			err = newCompiler(j.service, j.spec, j.program.Digest, &j.confinement, j.log).bring(j.ctx, module)
+			err = newCompiler(j.service, j.spec, j.stager.program.Digest, &j.confinement, j.log).bring(j.ctx, module)
 		}
 	}
 	j.do(func() { j.staged(err) })
@@ -299,7 +305,7 @@ func (j *job) hasPlace(id view.Process) error {
 		return err
 	}
 	switch {
-	case j.keeping.outputOnly || j.init != initReturns:
+	case j.keeping.outputOnly || j.settings.init != initReturns:
 		return errors.New("nothing of the job runs here")
 	case j.views.current.State(id) != view.Vacant:
 		return fmt.Errorf("process %v has joined already", id)
@@ -307,7 +313,7 @@ func (j *job) hasPlace(id view.Process) error {
 	if _, ending := j.here.dropping[id]; ending {
 		return fmt.Errorf("process %v is still being ended", id)
 	}
-	if peer, known := j.members.PeerOf[id]; known {
+	if peer, known := j.board.Table().PeerOf[id]; known {
 		return fmt.Errorf("process %v runs on peer %s", id, peer)
 	}
 	if other, here := j.here.ofRank(id.Rank); here {
@@ -518,11 +524,11 @@ func (j *job) populate() {
 	j.views.current.Epoch = 0 // the submitter's first view has epoch 1
 	j.liveness, j.record = newLiveness(j.log), newRecord(j.service.config.Journal, j.admission, j.since, j.log)
 	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
-		Job: j.spec.ID, Table: &j.members, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
+		Job: j.spec.ID, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
 	})
 	for _, id := range j.admission.processes {
 		p := newProcess(j, id)
-		p.joining = j.joining
+		p.joining = j.admission.joining
 		j.admitProcess(p)
 	}
 }

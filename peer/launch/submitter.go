@@ -78,7 +78,7 @@ func (j *job) actForSubmitter() {
 	if j.presence.state == orphaned && j.control.stream != nil && !j.waitsToJoin() {
 		j.presence.since = now // it is connected, and makes no views
 	}
-	short := j.waitsToJoin() || j.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
+	short := j.waitsToJoin() || j.settings.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
 	if j.presence.expired(short, now) {
 		j.end(errSubmitterFailed)
 		return
@@ -102,7 +102,7 @@ func (j *job) actForSubmitter() {
 
 // waitsToJoin reports whether the process here is to join the job and still waits in mpj.Init. If it
 // waits for long, it has not joined, or other processes wait for it.
-func (j *job) waitsToJoin() bool { return j.joining && j.init == awaitsBegin }
+func (j *job) waitsToJoin() bool { return j.admission.joining && j.settings.init == awaitsBegin }
 
 // stateHere returns the state of a live process of the view according to this peer.
 func (j *job) stateHere(p view.Process) view.State {
@@ -117,7 +117,7 @@ func (j *job) stateHere(p view.Process) view.State {
 		}
 		return view.Failed
 	}
-	return j.stateElsewhere(j.members.PeerOf[p])
+	return j.stateElsewhere(j.board.Table().PeerOf[p])
 }
 
 // stateElsewhere returns the state of the processes of another peer. Silence may be due to a broken link to
@@ -224,11 +224,11 @@ func (j *job) streamBroke(reason error) {
 	last := j.control.stream.Conn().RemoteMultiaddr()
 	ended, ok := errors.AsType[*network.StreamError](reason)
 	byOther := ok && ended.Remote && ended.ErrorCode != jobpb.Unwritten || errors.Is(reason, errClosed)
-	silent := j.presence.silent() && j.init != awaitsBegin
+	silent := j.presence.silent() && j.settings.init != awaitsBegin
 	switch {
 	case ok && ended.Remote && ended.ErrorCode == jobpb.Left:
 		j.end(reason)
-	case silent || byOther || j.init == awaitsBegin && !j.preparing() || j.submitter == j.service.host.ID():
+	case silent || byOther || j.settings.init == awaitsBegin && !j.preparing() || j.submitter == j.service.host.ID():
 		j.loseSubmitter(reason)
 	default:
 		if say, _ := j.service.reconnectPace.Due(j.submitter); say {
@@ -245,13 +245,13 @@ func (j *job) streamBroke(reason error) {
 // preparing reports whether the job has not started yet. The submitter can then repeat all earlier
 // messages.
 func (j *job) preparing() bool {
-	return !j.joining && (j.state == Staging || j.state == Staged)
+	return !j.admission.joining && (j.state == Staging || j.state == Staged)
 }
 
 // loseSubmitter handles the loss of a submitter. The job continues only if the submitter was silent before,
 // or if it may come back as a new process.
 func (j *job) loseSubmitter(reason error) {
-	silent := j.presence.silent() && j.init != awaitsBegin
+	silent := j.presence.silent() && j.settings.init != awaitsBegin
 	if !silent && (j.views.group == nil || !j.presence.mayReturn) {
 		j.end(reason)
 		return
@@ -304,7 +304,7 @@ func (j *job) askOver() {
 // resume makes stream the submitter's stream. m tells how many messages the submitter has received.
 func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
 	switch {
-	case j.ended != nil || j.init == awaitsBegin && !j.preparing() && !m.Anew:
+	case j.ended != nil || j.settings.init == awaitsBegin && !j.preparing() && !m.Anew:
 		return errors.New("the job is not running")
 	case j.presence.state == orphaned && !m.Anew: // an old process, still in the view group, would propose changes from outdated knowledge
 		return errReplaced
@@ -359,7 +359,7 @@ func (j *job) releaseSlots() {
 // tryReleaseSlots releases the slots if the job keeps little data here. Otherwise the job keeps its slots for
 // now.
 func (j *job) tryReleaseSlots(order []view.Process, slots []reservation.Key, first bool) {
-	bytes := j.program.Size
+	bytes := j.stager.program.Size
 	ruler := scratch.Ruler{Least: scratch.LeastEntry(string(j.folder)), Most: maxKept}
 	var errs []error
 	for _, p := range order {

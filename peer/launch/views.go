@@ -119,7 +119,7 @@ func laterGroup(m *jobpb.Agree, n, r int) (viewgroup.GroupConfig, error) {
 
 // agree makes this peer, which joined later, a member of the job's view group.
 func (j *job) agree(m *jobpb.Agree) error {
-	if !j.joining {
+	if !j.admission.joining {
 		return errOrder(m)
 	}
 	c, err := laterGroup(m, j.spec.N, j.spec.R)
@@ -241,7 +241,7 @@ func (j *job) take(v view.View) {
 	if v.Epoch <= j.views.current.Epoch {
 		return
 	}
-	if !hasRows(v, j.spec.R, j.members.PeerOf) && !j.presence.silent() {
+	if !hasRows(v, j.spec.R, j.board.Table().PeerOf) && !j.presence.silent() {
 		j.views.ahead = v // the row has yet to arrive
 		return
 	}
@@ -283,7 +283,7 @@ func (j *job) join(m *jobpb.Join) error {
 		return nil
 	}
 	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
-	if j.joining && before == nil { // its own group, with the submitter
+	if j.admission.joining && before == nil { // its own group, with the submitter
 		name = jobpb.GroupOf(j.spec.ID, j.here.order[0])
 	}
 	group, err := watchGroup(m, name, j.service.host.ID(), j.submitter)
@@ -299,7 +299,7 @@ func (j *job) join(m *jobpb.Join) error {
 	if err != nil {
 		return err
 	}
-	if before == nil && !j.joining {
+	if before == nil && !j.admission.joining {
 		j.detection.reportsUntil = time.Now().Add(reportsFor)
 	}
 	if before != nil {
@@ -311,7 +311,7 @@ func (j *job) join(m *jobpb.Join) error {
 	if len(m.Views) == 0 {
 		return nil
 	}
-	c, err := firstGroup(m.Views, group.Members, j.views.current, j.members.PeerOf)
+	c, err := firstGroup(m.Views, group.Members, j.views.current, j.board.Table().PeerOf)
 	if err != nil {
 		return err
 	}

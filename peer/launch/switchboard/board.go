@@ -34,8 +34,7 @@ type Service struct {
 // Config describes a job to its board.
 type Config struct {
 	Job           string
-	Table         *Table // filled before Start
-	UploadLimited bool   // the owner limits the upload, so processes get no TCP connections to other peers
+	UploadLimited bool // the owner limits the upload, so processes get no TCP connections to other peers
 	// Do passes an event to the job's goroutine. It returns false if the job has ended.
 	Do     func(event func()) bool
 	Report func([]Path) // reports how other peers are reached
@@ -73,6 +72,7 @@ type Board struct {
 	ctx     context.Context // ends with the job
 	running sync.WaitGroup  // goroutines that end with ctx, or within searchTimeout
 
+	table     Table
 	kinds     []proclink.Kind // allowed by the user and the owner, best first
 	view      view.View
 	begun     bool     // the keys of the processes are known
@@ -94,6 +94,12 @@ func (s *Service) NewBoard(ctx context.Context, c Config) *Board {
 		searches: make(map[p2ppeer.ID]*pathSearch), distances: make(map[p2ppeer.ID]time.Duration),
 	}
 }
+
+// SetTable sets the job's membership table, before Start.
+func (b *Board) SetTable(t Table) { b.table = t }
+
+// Table returns the job's membership table.
+func (b *Board) Table() *Table { return &b.table }
 
 // Attach adds a process of this peer.
 func (b *Board) Attach(id view.Process, p Port) {
@@ -125,7 +131,7 @@ func (b *Board) Start(kinds []proclink.Kind, spare int) {
 
 // Begin stores the keys of the processes that were there at the start, rank by rank.
 func (b *Board) Begin(keys []byte) {
-	b.config.Table.keys, b.begun = keys, true
+	b.table.keys, b.begun = keys, true
 	b.callWaiting()
 }
 
@@ -183,7 +189,7 @@ func (b *Board) Open(from, to view.Process, want proclink.Kind) {
 		b.openLocal(p, q, allowed)
 		return
 	}
-	peer := b.config.Table.PeerOf[to]
+	peer := b.table.PeerOf[to]
 	if want == proclink.Stream { // the process could not use TCP, so situation avoids it for a while
 		now := time.Now()
 		b.searchOf(peer, now).failTCP(now)
@@ -196,7 +202,7 @@ func (b *Board) Open(from, to view.Process, want proclink.Kind) {
 // membership table, and a receiver on this peer must still run.
 func (b *Board) openable(c channelID) error {
 	for _, p := range []view.Process{c.from, c.to} {
-		if _, ok := b.config.Table.PeerOf[p]; !ok || !b.view.Has(p) {
+		if _, ok := b.table.PeerOf[p]; !ok || !b.view.Has(p) {
 			return fmt.Errorf("process %v is not in the view", p)
 		}
 	}
@@ -222,7 +228,7 @@ const uploadLimited = "the owner of one of the peers limits the upload"
 // situation returns the obstacles between two processes that are known before any attempt. The processes
 // are normally on different peers.
 func (b *Board) situation(from, to view.Process) (s situation) {
-	table := b.config.Table
+	table := &b.table
 	if b.ports[to] == nil && b.config.UploadLimited {
 		s.noDirect = uploadLimited
 	} else if table.key(from) == nil || table.key(to) == nil {

@@ -56,7 +56,8 @@ func FuzzOpenChannel(f *testing.F) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		board := service.NewBoard(ctx, Config{Job: job, Table: &table, Log: zerolog.Nop()})
+		board := service.NewBoard(ctx, Config{Job: job, Log: zerolog.Nop()})
+		board.SetTable(table)
 		board.Attach(own, Port{})
 		board.Start([]proclink.Kind{proclink.TCP}, 0)
 		board.SetView(view.New(2, 1))

@@ -117,8 +117,8 @@ func (b *Board) openLoopback(p, q *Port) error {
 		out.Close()
 		return err
 	}
-	p.Send(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.TCP, Key: b.config.Table.key(q.id)}, out)
-	q.Send(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.TCP, Key: b.config.Table.key(p.id)}, in)
+	p.Send(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.TCP, Key: b.table.key(q.id)}, out)
+	q.Send(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.TCP, Key: b.table.key(p.id)}, in)
 	return nil
 }
 

@@ -104,7 +104,7 @@ func (b *Board) handOver(ctx context.Context, p *Port, m proclink.Message, conn 
 }
 
 func (b *Board) give(ctx context.Context, p *Port, m proclink.Message, file *os.File) {
-	m.Key = b.config.Table.key(*m.Process)
+	m.Key = b.table.key(*m.Process)
 	if m.Key != nil && ctx.Err() == nil {
 		p.Send(m, file)
 		return
@@ -271,7 +271,7 @@ func (b *Board) Accept(r Request) (Acceptance, error) {
 	case err != nil:
 	case !here:
 		err = fmt.Errorf("process %v does not run here", c.to)
-	case b.config.Table.PeerOf[c.from] != from.RemotePeer():
+	case b.table.PeerOf[c.from] != from.RemotePeer():
 		err = fmt.Errorf("process %v does not run at %s", c.from, from.RemotePeer())
 	case r.open.Tcp:
 		a.answer.Direct = true

@@ -44,7 +44,7 @@ func (b *Board) probes() (out []probe) {
 	}
 	from, seen := local[i], map[p2ppeer.ID]bool{b.Host.ID(): true}
 	for _, to := range b.view.Processes() {
-		peer, ok := b.config.Table.PeerOf[to]
+		peer, ok := b.table.PeerOf[to]
 		if ok && !seen[peer] && b.view.Live(to) {
 			seen[peer] = true
 			out = append(out, probe{peer, from, to, b.situation(from, to)})
@@ -225,7 +225,7 @@ func (b *Board) Renew(peer p2ppeer.ID) {
 		s.reset()
 	}
 	for id := range b.channels {
-		if p := b.ports[id.from]; p != nil && b.config.Table.PeerOf[id.to] == peer {
+		if p := b.ports[id.from]; p != nil && b.table.PeerOf[id.to] == peer {
 			p.Send(proclink.Message{Type: proclink.Reopen, Process: &id.to}, nil)
 		}
 	}
