@@ -10,7 +10,7 @@
 //	stream  one end of a pipe; the other end goes to the other process if it runs on this peer too, and is
 //	        otherwise bridged to a libp2p stream to its peer
 //
-//	asking peer (reach.go)             answering peer (serve.go)
+//	asking peer (reach.go)             answering peer (Accept)
 //	   |== stream: Open{from,to,token} =>|  in the view? of that peer?
 //	   |<== Answer{addresses} ==========|  token expected at the entrance
 //	   |-- TCP: token ----------------->|

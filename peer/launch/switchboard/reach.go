@@ -24,7 +24,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
-// The asking side of a channel to a process of another peer.
+// Both sides of a channel between processes of two peers.
 
 const (
 	maxOpening = 1024 // bytes of the messages that open a channel

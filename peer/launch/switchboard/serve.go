@@ -10,8 +10,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
-// The answering side of a channel from a process of another peer.
-
 // A Request is another peer's request for a channel to a process here.
 type Request struct {
 	Job    string
