@@ -1,8 +1,6 @@
 package launch
 
-import (
-	"time"
-)
+import "time"
 
 // Bounds of what is kept for submitters after a job has released its slots, since it takes room that is
 // granted to other jobs.

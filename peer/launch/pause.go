@@ -1,8 +1,6 @@
 package launch
 
-import (
-	"time"
-)
+import "time"
 
 // suspendedRound is the interval at which suspended processes are stopped again.
 const suspendedRound = time.Second
