@@ -127,7 +127,7 @@ func outputOf(p view.Process, stream int, b outbox.Batch) *jobpb.FromPeer {
 }
 
 func accountOf(p *process) *jobpb.FromPeer {
-	m := &jobpb.Account{Process: jobpb.FromProcess(p.id), Summed: p.summed, Sums: jobpb.FromSums(p.sums)}
+	m := &jobpb.Account{Process: jobpb.FromProcess(p.id), Summed: p.account.summed, Sums: jobpb.FromSums(p.account.sums)}
 	if o := &p.out[stdout]; o.sum != nil {
 		m.Digested, m.Printed, m.Digest = true, o.printed, o.sum.Sum(nil)
 	}

@@ -6,8 +6,16 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 )
+
+// An account holds the checksums of all that a process has sent, by its own account.
+type account struct {
+	sums   []protection.Sum
+	summed bool // the process has sent these checksums
+	sent   bool // the submitter has received the account
+}
 
 // An output is one output stream of a process.
 type output struct {
@@ -75,16 +83,16 @@ func (p *process) settle(stream int) {
 	if o := &p.out[stream]; o.eof && p.exit != nil {
 		o.box.Close(p.exit.Signal == "" && p.reason == "")
 		if stream == stdout {
-			p.account()
+			p.reportAccount()
 		}
 	}
 }
 
-// account reports to the submitter the checksums of a replica that has ended successfully. They exclude
+// reportAccount reports to the submitter the checksums of a replica that has ended successfully. They exclude
 // standard error, which may contain times and addresses.
-func (p *process) account() {
-	if p.endedWell() && p.job.spec.R > 1 && !p.failedInView && !p.accounted {
-		p.accounted = true
+func (p *process) reportAccount() {
+	if p.endedWell() && p.job.spec.R > 1 && !p.failedInView && !p.account.sent {
+		p.account.sent = true
 		p.job.send(accountOf(p))
 	}
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
@@ -24,18 +23,13 @@ type process struct {
 
 	live *instance // nil until the process runs
 
-	ctx      context.Context // ends with the process
-	cancel   context.CancelFunc
-	outgoing chan queuedMessage
-	early    []queuedMessage           // messages for a process that has not sent Hello
-	unread   atomic.Pointer[view.View] // view that the Update in outgoing will carry; nil: no Update is queued
+	ctx    context.Context // ends with the process
+	cancel context.CancelFunc
+	queue  messageQueue
 
 	greeted, initialized, finalized, aborted bool // messages that it has sent
 	reports                                  reports
-	sums                                     []protection.Sum // checksums of all that it has sent, by its own account
-	summed                                   bool             // it has sent these checksums
-
-	accounted bool // the submitter has received its account
+	account                                  account
 
 	flushing     *flush // its pending flush request; nil: none
 	flushes      atomic.Uint64
@@ -57,7 +51,7 @@ type process struct {
 }
 
 func newProcess(j *job, id view.Process) *process {
-	p := &process{job: j, id: id, upload: newPacer(j.grant.Slot.Upload), outgoing: make(chan queuedMessage, maxQueuedMessages)}
+	p := &process{job: j, id: id, upload: newPacer(j.grant.Slot.Upload), queue: messageQueue{outgoing: make(chan queuedMessage, maxQueuedMessages)}}
 	p.ctx, p.cancel = context.WithCancel(j.ctx)
 	for s := range p.out {
 		p.out[s].room = make(chan struct{}, 1)
@@ -75,11 +69,11 @@ func (p *process) run(i *instance) {
 	if p.failedInView || p.reason != "" {
 		p.kill()
 	}
-	p.job.running.Add(3 + streams)
+	p.job.running.Add(2 + streams)
 	heard := make(chan struct{})
-	go p.listen(heard) // ends with the control socket
-	go p.deliver()     // ends with ctx
-	go p.await(heard)  // ends with the process
+	go p.listen(heard)                                            // ends with the control socket
+	p.job.running.Go(func() { p.queue.deliver(p.ctx, i.socket) }) // ends with ctx
+	go p.await(heard)                                             // ends with the process
 	for s := range streams {
 		go p.drain(s) // ends with the pipe
 	}
@@ -104,7 +98,7 @@ func (p *process) close() {
 	if p.live != nil {
 		p.live.close()
 	}
-	p.dropEarly()
+	p.queue.dropEarly()
 }
 
 // end kills the process and records the reason for the submitter.
@@ -145,7 +139,7 @@ func (p *process) exited(e supervisor.Exit) {
 		j.liveness.ended(p.id)
 		j.board.Ended(p.id)
 	}
-	p.dropEarly()
+	p.queue.dropEarly()
 	if p.failedInView {
 		return
 	}
@@ -155,14 +149,6 @@ func (p *process) exited(e supervisor.Exit) {
 	for s := range p.out {
 		p.settle(s)
 	}
-}
-
-// dropEarly drops the messages to a process that will not send Hello.
-func (p *process) dropEarly() {
-	for _, l := range p.early {
-		l.drop()
-	}
-	p.early = nil
 }
 
 // waitsToJoin reports whether the process was added, and no other process has been told that it joins.
@@ -197,7 +183,7 @@ func (p *process) adopt(v view.View) {
 		p.kill()
 		return
 	}
-	if p.greeted && p.unread.Swap(&v) == nil {
+	if p.greeted && p.queue.unread.Swap(&v) == nil {
 		p.send(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
 	}
 	if speaks := v.Speaks(p.id); speaks != p.leads {

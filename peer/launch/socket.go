@@ -1,12 +1,14 @@
 package launch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
 
@@ -28,6 +30,55 @@ type queuedMessage struct {
 // process that leaves this many unread never reads. Views are as large as the job, so only the latest one
 // waits. It contains everything that the earlier ones stated.
 const maxQueuedMessages = 4096
+
+// A messageQueue holds the messages to a process.
+type messageQueue struct {
+	outgoing chan queuedMessage
+	early    []queuedMessage           // messages for a process that has not sent Hello
+	unread   atomic.Pointer[view.View] // view that the Update in outgoing will carry; nil: no Update is queued
+}
+
+// add queues a message. It returns false if the process leaves too many messages unread.
+func (q *messageQueue) add(l queuedMessage, greeted bool) bool {
+	if !greeted && len(q.early) < maxQueuedMessages {
+		q.early = append(q.early, l)
+		return true
+	}
+	select {
+	case q.outgoing <- l:
+		return true
+	default:
+		l.drop()
+		return false
+	}
+}
+
+// dropEarly drops the messages to a process that will not send Hello.
+func (q *messageQueue) dropEarly() {
+	for _, l := range q.early {
+		l.drop()
+	}
+	q.early = nil
+}
+
+// deliver sends the queued messages until ctx ends.
+func (q *messageQueue) deliver(ctx context.Context, socket *proclink.Conn) {
+	for {
+		select {
+		case l := <-q.outgoing:
+			if l.message.Type == proclink.Update {
+				l.message.View = q.unread.Swap(nil)
+			}
+			socket.Send(l.message, l.descriptor) // an error means that the process has ended
+			l.drop()
+		case <-ctx.Done():
+			for len(q.outgoing) > 0 {
+				(<-q.outgoing).drop()
+			}
+			return
+		}
+	}
+}
 
 // listen turns the process's messages into events until its control socket closes.
 func (p *process) listen(heard chan<- struct{}) {
@@ -73,26 +124,6 @@ func (p *process) protocolError(err error) {
 	p.end("violated the protocol of its control socket: " + err.Error())
 }
 
-// deliver sends the queued messages until the process ends.
-func (p *process) deliver() {
-	defer p.job.running.Done()
-	for {
-		select {
-		case l := <-p.outgoing:
-			if l.message.Type == proclink.Update {
-				l.message.View = p.unread.Swap(nil)
-			}
-			p.live.socket.Send(l.message, l.descriptor) // an error means that the process has ended
-			l.drop()
-		case <-p.ctx.Done():
-			for len(p.outgoing) > 0 {
-				(<-p.outgoing).drop()
-			}
-			return
-		}
-	}
-}
-
 // drop closes the message's descriptor.
 func (l queuedMessage) drop() {
 	if l.descriptor != nil {
@@ -104,18 +135,10 @@ func (l queuedMessage) drop() {
 // would not understand the message, so send keeps it until then.
 func (p *process) send(m proclink.Message, descriptor *os.File) {
 	l := queuedMessage{m, descriptor}
-	switch {
-	case p.exit != nil || p.failedInView:
+	if p.exit != nil || p.failedInView {
 		l.drop()
-	case !p.greeted && len(p.early) < maxQueuedMessages:
-		p.early = append(p.early, l)
-	default:
-		select {
-		case p.outgoing <- l:
-		default:
-			l.drop()
-			p.end("does not read its control socket")
-		}
+	} else if !p.queue.add(l, p.greeted) {
+		p.end("does not read its control socket")
 	}
 }
 
@@ -163,7 +186,7 @@ func (p *process) handle(m proclink.Message) {
 			p.protocolError(err)
 			return
 		}
-		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
+		p.finalized, p.account = true, account{sums: m.Sums, summed: m.Summed}
 		j.liveness.finalized(p.id)
 		j.send(finalized(p.id))
 		p.send(proclink.Message{Type: proclink.Bye}, nil)
@@ -206,8 +229,8 @@ func (p *process) greet(protocol int) {
 		p.end(fmt.Sprintf("the program speaks protocol %d, its peer %d", protocol, version.Protocol))
 		return
 	}
-	early := p.early
-	p.greeted, p.early = true, nil
+	early := p.queue.early
+	p.greeted, p.queue.early = true, nil
 	p.setup()
 	for _, l := range early {
 		p.send(l.message, l.descriptor)

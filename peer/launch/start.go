@@ -402,7 +402,7 @@ func (j *job) drop(m *jobpb.Drop) error {
 func (j *job) dropProcess(p *process) {
 	j.forgetProcess(p)
 	p.failedInView = true
-	p.dropEarly()
+	p.queue.dropEarly()
 	if p.live == nil {
 		return // brought does the rest
 	}
