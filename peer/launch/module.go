@@ -35,14 +35,13 @@ type compiler struct {
 	log         zerolog.Logger
 }
 
-// moduleConfig returns the configuration of a job's module for its runners.
-func moduleConfig(spec *jobspec.Spec, slot limits.Limits) wasm.Config {
-	return wasm.Config{Created: spec.Created, Memory: uint64(max(slot.Memory, 0))}
+// moduleConfig returns the configuration of the job's module for its runners.
+func (c *confinement) moduleConfig(spec *jobspec.Spec) wasm.Config {
+	return wasm.Config{Created: spec.Created, Memory: uint64(max(c.grant.Slot.Memory, 0))}
 }
 
 // runModule makes a command run a job's module for a process.
-func (e Engine) runModule(c *supervisor.Command, module string, spec *jobspec.Spec, slot limits.Limits, p view.Process) {
-	config := moduleConfig(spec, slot)
+func (e Engine) runModule(c *supervisor.Command, module string, spec *jobspec.Spec, config wasm.Config, p view.Process) {
 	config.Seed = fmt.Sprintf("%s rank %d", spec.ID, p.Rank)
 	c.Program, c.As, c.Stdin = e.program, wasm.Name, module
 	c.Args = config.Arguments(append([]string{spec.Name}, spec.Args...))
@@ -50,7 +49,7 @@ func (e Engine) runModule(c *supervisor.Command, module string, spec *jobspec.Sp
 
 // newCompiler returns the compiler of a job's module. digest is the digest of the module.
 func newCompiler(s *Service, spec *jobspec.Spec, digest string, confinement *confinement, log zerolog.Logger) *compiler {
-	config := moduleConfig(spec, confinement.grant.Slot)
+	config := confinement.moduleConfig(spec)
 	config.Compile = true
 	return &compiler{
 		modules: s.modules, spec: spec, digest: digest, confinement: confinement, log: log,

@@ -207,7 +207,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 func (j *job) choose(p view.Process, c *supervisor.Command) error {
 	program, err := j.stager.executable()
 	if c.Program, c.Args = program, j.spec.Args; j.stager.program.Wasm() {
-		j.service.config.Engine.runModule(c, program, j.spec, j.grant.Slot, p)
+		j.service.config.Engine.runModule(c, program, j.spec, j.confinement.moduleConfig(j.spec), p)
 	}
 	return err
 }
