@@ -23,8 +23,8 @@ var edits = []struct{ file, text, by string }{
 	},
 	{"job.go", "func (j *job) tick() {\n", "func (j *job) tick() {\n\tj.lieAtTick()\n"},
 	{
-		"output.go", "\t\t\tj.head = outputOf(p.id, s+1, b)\n",
-		"\t\t\tif j.head = lieAboutOutput(outputOf(p.id, s+1, b)); j.head == nil {\n\t\t\t\tcontinue\n\t\t\t}\n",
+		"processset.go", "\t\t\treturn outputOf(p.id, stream+1, b)\n",
+		"\t\t\tif m := lieAboutOutput(outputOf(p.id, stream+1, b)); m != nil {\n\t\t\t\treturn m\n\t\t\t}\n",
 	},
 }
 

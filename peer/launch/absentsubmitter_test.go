@@ -104,7 +104,7 @@ func TestR6ReceivedMessagesAreNotRepeated(t *testing.T) {
 	t.Parallel()
 	j := startAlone(t, "print", "line", "3", "0")
 	job := j.hosted(0)
-	said := answered(t, job, func() int { return len(job.messages) })
+	said := answered(t, job, func() int { return len(job.control.messages) })
 	first, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, uint64(said))
 	if r.Error != "" {
 		t.Fatal(r.Error)
@@ -202,7 +202,7 @@ func (j *testJob) begun() {
 	late := time.Now().Add(eventTimeout)
 	for k := range j.peers {
 		job := j.hosted(k)
-		for !answered(j, job, func() bool { return job.keys != nil }) {
+		for !answered(j, job, func() bool { return job.settings.init != awaitsBegin }) {
 			if time.Now().After(late) {
 				j.Fatal("the job does not begin")
 			}
@@ -416,15 +416,15 @@ func TestNewSubmitterToleratesAnotherLoss(t *testing.T) {
 func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
-	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, submitterSide: submitterSide{silentSince: time.Now()}}
+	j := &job{admission: admission{joining: true}, here: processSet{local: map[view.Process]*process{p: {}}}, presence: presence{state: unreachable, since: time.Now()}}
 	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("while it may join: state %v, want live", is)
 	}
-	j.silentSince = time.Now().Add(-actAfter - time.Second)
+	j.presence.since = time.Now().Add(-actAfter - time.Second)
 	if is := j.stateHere(p); is != view.Failed {
 		t.Errorf("after its submitter was lost: state %v, want failed", is)
 	}
-	j.keys = []byte{1}
+	j.settings.init = initReturns
 	if is := j.stateHere(p); is != view.Live {
 		t.Errorf("after it has joined: state %v, want live", is)
 	}
@@ -437,10 +437,10 @@ func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 	for _, attached := range []bool{false, true} {
 		j := &job{
 			admission: admission{joining: true}, service: &Service{}, state: Running,
-			submitterSide: submitterSide{silentSince: time.Now().Add(-minAbsence - time.Second), away: maxAway, mayReturn: true, orphaned: attached},
+			presence: presence{state: unreachable, since: time.Now().Add(-minAbsence - time.Second), away: maxAway, mayReturn: true},
 		}
 		if attached {
-			j.control = &controlStream{}
+			j.control.stream, j.presence.state = &controlStream{}, orphaned
 		}
 		if j.actForSubmitter(); !errors.Is(j.ended, errSubmitterFailed) {
 			t.Errorf("attached %v: ended with %v", attached, j.ended)
@@ -453,7 +453,7 @@ func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 func TestS4KeptDataIsBounded(t *testing.T) {
 	s := &Service{kept: make(map[*job]int64), gone: make(chan struct{})}
 	one := func(processes int) *job {
-		return &job{admission: admission{spec: &jobspec.Spec{}}, order: make([]view.Process, processes)}
+		return &job{spec: &jobspec.Spec{}, here: processSet{order: make([]view.Process, processes)}}
 	}
 	large, wide := one(1), one(maxKeptProcesses-1)
 	for _, step := range []struct {
@@ -483,12 +483,12 @@ func TestS4KeptDataIsBounded(t *testing.T) {
 // gets its views from it, if the peer only keeps output.
 func TestPartitionedPeerNotifiesItsSubmitter(t *testing.T) {
 	t.Parallel()
-	j := &job{service: &Service{}, outputOnly: true, submitterSide: submitterSide{orphaned: true}}
+	j := &job{service: &Service{}, keeping: keeping{outputOnly: true}, presence: presence{state: orphaned}}
 	j.cutOff()
-	if j.ended != nil || len(j.messages) != 1 || j.messages[0].GetOutside() == nil {
-		t.Errorf("messages %v, ended with %v", j.messages, j.ended)
+	if j.ended != nil || len(j.control.messages) != 1 || j.control.messages[0].GetOutside() == nil {
+		t.Errorf("messages %v, ended with %v", j.control.messages, j.ended)
 	}
-	j.outputOnly = false
+	j.keeping.outputOnly = false
 	if j.cutOff(); !errors.Is(j.ended, errCutOff) {
 		t.Errorf("with a process: ended with %v", j.ended)
 	}

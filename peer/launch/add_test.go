@@ -180,7 +180,7 @@ func TestS4DroppedProcessReleasesEverything(t *testing.T) {
 	}
 	v, _, _ = v.Join(0)
 	j.tellView(v)
-	j.until(func(here *job) bool { return here.view.Epoch == v.Epoch })
+	j.until(func(here *job) bool { return here.views.current.Epoch == v.Epoch })
 	j.stop()
 }
 
@@ -229,7 +229,7 @@ func TestDropAppliesToOneAttempt(t *testing.T) {
 	j.links[0].say(dropMessage(p, first))
 	j.notAdded(p, first)
 	here := j.hosted(0)
-	if there := answered(t, here, func() bool { return here.local[p] != nil && !here.local[p].killed }); !there {
+	if there := answered(t, here, func() bool { return here.here.local[p] != nil && !here.here.local[p].killed }); !there {
 		t.Error("the process was killed")
 	}
 	j.stop()
@@ -267,12 +267,12 @@ func TestJoiningProcessEndsWithoutASubmitter(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetInitialized)
 	here := j.hosted(0)
 	answered(t, here, func() bool {
-		attached := here.control
+		attached := here.control.stream
 		here.endJoining()
-		ended := here.local[p].killed
-		here.control = nil
+		ended := here.here.local[p].killed
+		here.control.stream = nil
 		here.endJoining()
-		here.control = attached
+		here.control.stream = attached
 		return ended
 	})
 	if e := j.links[0].exited(p); !strings.Contains(e.Reason, "its submitter is not connected") {
@@ -291,7 +291,7 @@ func TestJobLimitsIncludeAddedSlots(t *testing.T) {
 	quota := func(want string) {
 		t.Helper()
 		here, found := j.hosted(0), false
-		for _, f := range answered(t, here, func() []string { return here.group.Folders() }) {
+		for _, f := range answered(t, here, func() []string { return here.confinement.group.Folders() }) {
 			for _, file := range []string{"cpu.max", "cpu.cfs_quota_us"} {
 				if text, err := os.ReadFile(filepath.Join(f, file)); err == nil {
 					found = true

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -17,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/peer/owner/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -120,7 +120,7 @@ func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 		if err != nil {
 			return nil, fmt.Errorf("files shared with a peer of invalid ID: %w", err)
 		}
-		info := p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs(), jobpb.MaxAddrs)}
+		info := p2ppeer.AddrInfo{ID: id, Addrs: switchboard.ReadAddrs(f.GetAddrs(), jobpb.MaxAddrs)}
 		fellows = append(fellows, fellow{info, f.GetNear()})
 	}
 	return fellows, nil
@@ -160,82 +160,23 @@ func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 	return []view.Process{p}, nil
 }
 
-// admit accepts the job: it claims the job's ID and redeems its key. After an error nothing is left, and
-// the error is for the submitter. The admission then holds the part of the Prepare that was read.
-func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission, error) {
-	a, err := checkPrepare(m, submitter, runtime.GOOS, runtime.GOARCH, s.config.Decide)
-	if err != nil {
-		return nil, a, err
-	}
-	j := newJob(s, a)
-	if err := s.claim(j); err != nil {
-		j.cancel()
-		return nil, a, err
-	}
-	slots, err := s.config.Reservations.Redeem(a.key, a.spec.ID, submitter)
-	if err != nil {
-		s.dismiss(j)
-		return nil, a, fmt.Errorf("redeem reservation key: %w", err)
-	}
-	if slots < len(a.processes) {
-		s.config.Reservations.Release(a.key)
-		s.dismiss(j)
-		return nil, a, fmt.Errorf("%d slots reserved for %d processes", slots, len(a.processes))
-	}
-	j.populate()
-	j.limitLogging()
-	return j, a, nil
-}
-
-// limitLogging reduces logging for the job if its submitter brings jobs in quick succession.
-func (j *job) limitLogging() {
-	switch say, unsaid := j.service.logPace.Due(j.submitter); {
-	case !say:
-		j.log = j.log.Level(max(zerolog.WarnLevel, j.log.GetLevel()))
-	case unsaid > 0:
-		j.log.Info().Stringer("submitter", j.submitter).Int("jobs", unsaid).Msg("earlier jobs of this submitter were not logged")
-	}
-}
-
-// dismiss removes a job that was claimed and will not begin.
-func (s *Service) dismiss(j *job) {
-	j.cancel()
-	close(j.done)
-	s.forget(j)
-}
-
 // newJob returns the job that a describes, before any work is done for it. It takes little memory, since
 // anyone can request a job.
 func newJob(s *Service, a admission) *job {
 	j := &job{
-		service: s, admission: a,
-		submitter: a.spec.Submitter, order: a.processes,
+		service: s, admission: a, spec: a.spec,
+		submitter: a.spec.Submitter, here: processSet{order: a.processes, local: make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key)},
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
-		grant:  s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
-		folder: scratch.At(s.scratch, a.spec.ID),
-		events: make(chan func()),
-		done:   make(chan struct{}),
-		local:  make(map[view.Process]*process), dropping: make(map[view.Process]reservation.Key), metered: make(chan *meter),
-		channelState: channelState{
-			channels: make(map[channelID]*openChannel),
-			searches: make(map[p2ppeer.ID]*pathSearch), distances: make(map[p2ppeer.ID]time.Duration),
-		},
-		alive:       newAliveCheck(alivePeriod),
-		supervisors: newAliveCheck(tickPeriod),
+		grant:   s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
+		folder:  scratch.At(s.scratch, a.spec.ID),
+		events:  make(chan func()),
+		done:    make(chan struct{}),
+		metered: make(chan *meter),
 	}
-	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
+	j.stager.files, j.stager.spec, j.stager.program, j.stager.folder = s.config.Files, a.spec, a.program, j.folder
+	j.confinement = newConfinement(s, a, j.grant, j.folder)
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	return j
-}
-
-// populate creates the processes for which the job's key reserves slots.
-func (j *job) populate() {
-	j.view = view.New(j.spec.N, j.spec.R)
-	j.view.Epoch = 0 // the submitter's first view has epoch 1
-	for cell, p := range j.processes {
-		j.local[p] = newProcess(j, p, cell)
-		j.local[p].joining = j.joining
-	}
 }

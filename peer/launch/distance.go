@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/host"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -39,8 +40,8 @@ const (
 	measureTimeout = time.Second
 )
 
-// measure returns the round-trip times to those of the job's other peers that answer.
-func (j *job) measure(ctx context.Context, peers []p2ppeer.ID) (out []*jobpb.Distance) {
+// measure returns the round-trip times of h to those of the other peers that answer.
+func measure(ctx context.Context, h host.Host, peers []p2ppeer.ID) (out []*jobpb.Distance) {
 	if len(peers) > jobpb.MaxMeasured {
 		return nil
 	}
@@ -49,11 +50,11 @@ func (j *job) measure(ctx context.Context, peers []p2ppeer.ID) (out []*jobpb.Dis
 	var mu sync.Mutex
 	var measuring sync.WaitGroup
 	for _, peer := range peers {
-		if peer == j.service.host.ID() {
+		if peer == h.ID() {
 			continue
 		}
 		measuring.Go(func() {
-			rtt, ok := connection.RoundTrip(ctx, j.service.host, peer)
+			rtt, ok := connection.RoundTrip(ctx, h, peer)
 			if !ok {
 				return
 			}

@@ -30,13 +30,13 @@
 //   - the submitter's process has ended, or its peer has failed;
 //   - this peer is cut off from the majority of the job's view group (package viewgroup, V2);
 //   - the submitter violates the order above;
-//   - the owner stops the job or needs the machine (stop.go, pause.go);
+//   - the owner stops the job or needs the machine (owner.go);
 //   - this peer closes.
 //
 // If a control stream merely breaks, the submitter opens another one. Meanwhile this peer asks the
-// submitter's machine whether the submitter still runs (controlstream.go). A job with a view group continues
+// submitter's machine whether the submitter still runs (submitter.go). A job with a view group continues
 // while its submitter is silent, or after the submitter was killed, if it has announced that it may come
-// back (absentsubmitter.go). The submitter chooses how long, up to an hour.
+// back (presence.go). The submitter chooses how long, up to an hour.
 //
 // Nothing of the job remains afterwards (S4): no process and no descendant of one, no file, stream, pin or
 // slot. If this peer is killed instead, the supervisors clean up, and the next NewService removes what they
@@ -51,28 +51,7 @@
 //
 // # Channels
 //
-// A process has no network rights. It asks its peer for a channel to another process and receives a
-// descriptor. The channel has the first feasible kind that the user and both owners allow (choose.go):
-//
-//	shm     a ring of shared memory, if both processes run on this peer
-//	tcp     a TCP connection, if one peer can connect to the other's entrance (package switchboard/entrance); the
-//	        processes speak TLS on it, with their keys from the membership table
-//	stream  one end of a pipe; the other end goes to the other process if it runs on this peer too, and is
-//	        otherwise bridged to a libp2p stream to its peer
-//
-//	asking peer (reach.go)             answering peer (serve.go)
-//	   |== stream: Open{from,to,token} =>|  in the view? of that peer?
-//	   |<== Answer{addresses} ==========|  token expected at the entrance
-//	   |-- TCP: token ----------------->|
-//	   v  Channel + descriptor          v  Accept + descriptor
-//	process <========= TLS =========> process
-//
-// Each peer checks the other against the job's membership table. A peer therefore cannot impersonate a
-// process that it does not run, and no peer connects to a process that has failed in the view (R5). A peer
-// cannot break the channels that it has handed over entirely, which are rings and TCP connections. The
-// process's engine does that when the view requires it, and the failed process's own peer kills it. A
-// direct connection that cannot be made costs one second, once. The peers then bridge the channel, and try
-// a direct connection again half a minute later.
+// Package switchboard connects the processes of the job with each other and with those of other peers.
 //
 // # Limits
 //

@@ -72,7 +72,7 @@ func TestSubmitterReconnectsAfterAFailedWrite(t *testing.T) {
 	j.run()
 	hosted := j.hosted(0)
 	j.links[0].stream.ResetWithError(jobpb.Unwritten)
-	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.control != nil }); {
+	for late := time.Now().Add(eventTimeout); answered(t, hosted, func() bool { return hosted.control.stream != nil }); {
 		if time.Now().After(late) {
 			t.Fatal("the peer did not detect the end of the stream")
 		}
@@ -164,7 +164,7 @@ func TestS4StagedPeerWaitsForABoundedTime(t *testing.T) {
 	j.prepare()
 	job := j.cut()
 	job.do(func() {
-		job.disconnectedAt = job.disconnectedAt.Add(-minAbsence - time.Second) // as if that much time had passed
+		job.presence.since = job.presence.since.Add(-minAbsence - time.Second) // as if that much time had passed
 		job.loseDisconnected()
 	})
 	j.gone()
@@ -177,7 +177,7 @@ func TestS4StagedPeerLimitsTheWaitForItsStart(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.prepare()
 	hosted := j.hosted(0)
-	hosted.do(func() { hosted.stagedAt = hosted.stagedAt.Add(-maxStaged) })
+	hosted.do(func() { hosted.presence.stagedAt = hosted.presence.stagedAt.Add(-maxStaged) })
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
 	j.gone()
 }
@@ -193,12 +193,12 @@ func TestS4SlotsAreReleasedAfterTheLastProcess(t *testing.T) {
 	j.links[0].exited(p)
 	hosted := j.hosted(0)
 	j.eventually("it is seen that nothing runs", func() bool {
-		return answered(t, hosted, func() bool { return !hosted.allEndedAt.IsZero() })
+		return answered(t, hosted, func() bool { return !hosted.keeping.allEndedAt.IsZero() })
 	})
 	if s := peer.reservations.Snapshot(); s.Running != 1 {
 		t.Errorf("the slots are given back at once: %+v", s)
 	}
-	hosted.do(func() { hosted.allEndedAt = hosted.allEndedAt.Add(-lingerFor) })
+	hosted.do(func() { hosted.keeping.allEndedAt = hosted.keeping.allEndedAt.Add(-lingerFor) })
 	j.eventually("the slots are released", func() bool { return peer.reservations.Snapshot().Running == 0 })
 	if text := j.links[0].output(p, 1); text != "done\n" {
 		t.Errorf("output %q, want done", text)
@@ -214,7 +214,7 @@ func (j *testJob) cut() *job {
 	hosted := j.hosted(0)
 	j.links[0].stream.Conn().Close()
 	for late := time.Now().Add(eventTimeout); ; time.Sleep(time.Millisecond) { // interval between polls
-		if answered(j, hosted, func() bool { return !hosted.disconnectedAt.IsZero() }) {
+		if answered(j, hosted, func() bool { return hosted.presence.state == disconnected }) {
 			return hosted
 		}
 		if time.Now().After(late) {
@@ -376,7 +376,7 @@ func TestFailureOfAnotherPeerIsReported(t *testing.T) {
 		t.Errorf("suspect %v, want %v", got, j.peers[1].ID())
 	}
 	here := j.hosted(0)
-	if got, want := answered(t, here, func() time.Duration { return here.alive.Hang() }), programHang(0, 2); got != want {
+	if got, want := answered(t, here, func() time.Duration { return here.liveness.programs.Hang() }), programHang(0, 2); got != want {
 		t.Errorf("a program may leave its peer without an answer for %v, want %v", got, want)
 	}
 	j.links = j.links[:1]
@@ -468,13 +468,13 @@ func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	j.prepare()
 	hosted := j.hosted(0)
 	heard := func(ago time.Duration) {
-		if !hosted.do(func() { hosted.lastMessageAt = time.Now().Add(-ago) }) {
+		if !hosted.do(func() { hosted.presence.lastMessageAt = time.Now().Add(-ago) }) {
 			t.Fatal("the job has ended")
 		}
 	}
 	heard(startTimeout / 2)
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
-	for !answered(t, hosted, func() bool { return time.Since(hosted.lastMessageAt) < startTimeout/4 }) {
+	for !answered(t, hosted, func() bool { return time.Since(hosted.presence.lastMessageAt) < startTimeout/4 }) {
 	}
 	heard(2 * startTimeout)
 	j.links[0].awaitEnd()

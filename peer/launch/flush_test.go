@@ -98,7 +98,7 @@ func TestFlushDoesNotOverfillTheOutbox(t *testing.T) {
 	if !ok {
 		t.Fatal("no job")
 	}
-	p, l := here.local[view.Process{}], j.links[0]
+	p, l := here.here.local[view.Process{}], j.links[0]
 	for filled, asked, end := false, uint64(0), time.Now().Add(eventTimeout); ; {
 		full, _ := query(here, func() bool { return p.out[stdout].box.Full() })
 		if full && !filled {

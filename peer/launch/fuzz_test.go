@@ -3,10 +3,8 @@ package launch
 import (
 	"bytes"
 	"context"
-	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/libp2p/go-libp2p"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -21,8 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
-	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard/entrance"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 )
 
@@ -45,7 +42,8 @@ func newHosting(f *testing.F) hosting {
 	}
 	return hosting{&Service{
 		config: Config{Detector: detector, Views: views, Dials: dialfilter.New(), Log: zerolog.Nop()}, host: h, ctx: context.Background(),
-		jobs: make(map[string]*job), obstacles: make(map[p2ppeer.ID]time.Time),
+		jobs:        make(map[string]*job),
+		switchboard: &switchboard.Service{Host: h, Dials: dialfilter.New()},
 	}, other}
 }
 
@@ -57,13 +55,15 @@ func (h hosting) part(t *testing.T) *job {
 		processes: []view.Process{own},
 	})
 	j.populate()
-	members, err := newMembership([]*jobpb.Member{
+	members, err := switchboard.NewTable([]*jobpb.Member{
 		{Process: jobpb.FromProcess(own), Peer: []byte(h.host.ID())}, {Process: jobpb.FromProcess(others), Peer: []byte(h.other)},
-	}, j.place())
+	}, j.place(), j.here.order)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j.members, j.kinds, j.state = members, []proclink.Kind{proclink.TCP}, Running
+	j.board.SetTable(members)
+	j.state = Running
+	j.board.Start([]proclink.Kind{proclink.TCP}, 0)
 	j.take(view.New(2, 1))
 	return j
 }
@@ -72,15 +72,17 @@ func (h hosting) part(t *testing.T) *job {
 func (j *job) over() {
 	j.cancel()
 	close(j.done)
-	j.detach()
-	if j.detector != nil {
-		j.detector.Close()
+	j.control.detach()
+	if j.detection.group != nil {
+		j.detection.group.Close()
 	}
-	if j.views != nil {
-		j.views.Close()
+	if j.views.group != nil {
+		j.views.group.Close()
 	}
-	j.unprotect()
+	j.protected().release(j.submitter, j.board.Table().Addrs)
+	j.board.Close()
 	j.running.Wait()
+	j.board.Wait()
 	j.working.Wait()
 }
 
@@ -122,11 +124,11 @@ func FuzzOrders(f *testing.F) {
 			}
 			j.handle(m)
 		}
-		if p := j.members.peerOf[view.Process{}]; p != h.host.ID() {
+		if p := j.board.Table().PeerOf[view.Process{}]; p != h.host.ID() {
 			t.Errorf("the process here is now at %s", p)
 		}
-		if err := j.view.Valid(); err != nil || j.view.N != 2 {
-			t.Errorf("view %+v: %v", j.view, err)
+		if err := j.views.current.Valid(); err != nil || j.views.current.N != 2 {
+			t.Errorf("view %+v: %v", j.views.current, err)
 		}
 	})
 }
@@ -153,73 +155,20 @@ func FuzzResume(f *testing.F) {
 		if err := j.join(join); err != nil {
 			t.Fatal(err)
 		}
-		j.keys = make([]byte, 2*proclink.KeySize)
+		j.settings.init = initReturns
 		j.send(staging(1, 2))
 		j.send(staging(2, 2))
 		h.jobs[j.spec.ID] = j
 		h.resume(recording.New("stranger", nil), in, first.GetResume())
-		if j.control != nil {
+		if j.control.stream != nil {
 			t.Fatal("the job is a stranger's")
 		}
 		before := recording.New(h.other, nil)
 		j.attach(before, pbio.NewDelimitedReader(before, maxPrepare))
 		heard, stream := first.GetResume().Heard, recording.New(h.other, nil)
 		err := j.resume(stream, in, first.GetResume())
-		if back := j.control.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.control.stream != before {
+		if back := j.control.stream.Stream == stream; back != (err == nil) || back && heard > 2 || !back && j.control.stream.Stream != before {
 			t.Errorf("resume after %d of 2 messages: reconnected %v, error %v", heard, back, err)
-		}
-	})
-}
-
-// FuzzOpenChannel checks that a peer never gets a channel for a process that runs elsewhere, whatever it
-// requests.
-func FuzzOpenChannel(f *testing.F) {
-	h := newHosting(f)
-	job := strings.Repeat("ab", 16)
-	for _, open := range []*pb.Open{
-		{Job: job, From: &pb.Process{Rank: 1}, To: &pb.Process{}, Tcp: true},
-		{Job: job, From: &pb.Process{}, To: &pb.Process{Rank: 1}, Tcp: true, Probe: true},
-		{Job: job, From: &pb.Process{Rank: 1}, To: &pb.Process{}},
-		{Job: job, From: &pb.Process{Rank: 1 << 31}},
-		{},
-	} {
-		f.Add(recording.Of(f, open))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		st := recording.New(h.other, b)
-		var open pb.Open
-		if pbio.NewDelimitedReader(st, maxOpening).ReadMsg(&open) != nil {
-			return
-		}
-		j := h.part(t)
-		defer j.over()
-		a := j.accept(st.Conn(), &open)
-		if from, to := viewProcess(open.From), viewProcess(open.To); a.err == nil && (from != view.Process{Rank: 1} || to != view.Process{}) {
-			t.Errorf("a channel from %v to %v", from, to)
-		}
-		if a.ours != nil {
-			t.Error("accepted a stream channel, which the job does not allow")
-		}
-	})
-}
-
-// FuzzOpened checks that any answer to a channel request is an error or usable.
-func FuzzOpened(f *testing.F) {
-	f.Add(recording.Of(f, &pb.Answer{Direct: true, Addrs: []string{"127.0.0.1:9", "localhost:9", "[::1]:99999"}}))
-	f.Add(recording.Of(f, &pb.Answer{Error: "no"}))
-	f.Add([]byte{0xff, 0xff, 0xff, 0x7f})
-	over, cancel := context.WithCancel(context.Background())
-	cancel() // nothing is dialed
-	f.Fuzz(func(t *testing.T, b []byte) {
-		answer, err := ask(context.Background(), recording.New("somebody", b), &pb.Open{})
-		if err != nil {
-			return
-		}
-		if answer.Error != "" {
-			t.Errorf("%q is no error", answer.Error)
-		}
-		if conn, err := entrance.Connect(over, answer.Addrs, func(netip.Addr) bool { return true }, entrance.NewToken()); conn != nil || err == nil {
-			t.Errorf("connected to %v", answer.Addrs)
 		}
 	})
 }

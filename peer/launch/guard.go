@@ -95,8 +95,8 @@ func (g *guard) run() {
 func newGuard(j *job, instances []*instance) *guard {
 	g := &guard{job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
 	g.free = g.freeBytes()
-	for i, id := range j.order {
-		g.meters = append(g.meters, newMeter(j.local[id], instances[i]))
+	for i, id := range j.here.order {
+		g.meters = append(g.meters, newMeter(j.here.local[id], instances[i]))
 	}
 	return g
 }
@@ -348,7 +348,7 @@ func (g *guard) readGroup(group *cgroup.Group, u *limits.Usage) {
 	if groups.Missing(cgroup.Pids) == nil {
 		u.Processes = known.Processes
 	}
-	if r := g.job.refusals(group); r.Killed || r.Refused {
+	if r := g.job.confinement.refusals(group); r.Killed || r.Refused {
 		u.Killed, u.Refused, u.Full, u.Memory, u.Processes = r.Killed, r.Refused, r.Full, r.Memory, r.Processes
 	}
 }
@@ -388,7 +388,7 @@ func (g *guard) enforce() (left int64) {
 			m.over = true
 		}
 		x.Job = true
-		g.job.do(func() { g.job.exceed(x) })
+		g.job.do(func() { g.job.here.exceed(x) })
 	}
 	remains(grant.Job, all)
 	g.most = max(g.most, all.Disk)

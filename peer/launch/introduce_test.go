@@ -83,7 +83,7 @@ func TestPeersAdmitRecruitsOfANewSubmitter(t *testing.T) {
 	}
 	for k := range j.peers {
 		job := j.hosted(k)
-		if id := answered(t, job, func() p2ppeer.ID { return job.members.peerOf[p] }); id != third.ID() {
+		if id := answered(t, job, func() p2ppeer.ID { return job.board.Table().PeerOf[p] }); id != third.ID() {
 			t.Errorf("peer %d: the process runs at %q, want the third peer", k, id)
 		}
 	}

@@ -14,26 +14,23 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
-	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
-	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
-	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // A job is this peer's part of a job. The goroutine that runs run owns all fields that are not marked as
 // fixed. Other goroutines reach them through do and query.
 type job struct {
-	admission          // fixed
-	progress  progress // of staging
+	admission admission     // fixed
+	spec      *jobspec.Spec // fixed
+	here      processSet
 	service   *Service
 	submitter p2ppeer.ID
-	order     []view.Process // processes that run here, in the order requested; written under service.mu
 	since     time.Time
 	log       zerolog.Logger
 
@@ -44,54 +41,47 @@ type job struct {
 	running sync.WaitGroup // goroutines that end with ctx, done or their process
 	working sync.WaitGroup // goroutines that still create files or processes
 
-	state              State                        // written under service.mu
-	partners           map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
-	begun              bool                         // mpj.Init has returned, or may return
-	outputOnly         bool                         // all processes have ended; their output waits for the submitter
-	measureKeptAt      time.Time                    // next measurement of what the job keeps; zero: no slots to release, or one is running
-	ran                bool                         // its processes were started, and the journal has an entry
-	stagedAt           time.Time                    // time at which staging completed
-	allEndedAt         time.Time                    // time at which the last process here ended; zero while any runs
-	leaving            bool                         // the owner takes the machine back, see HandOver
-	empty              time.Time                    // time since which the view contains none of its processes here, while it leaves
-	stopBy             time.Time                    // deadline that the owner has set for its end, see Stop; zero: none
-	cut                error                        // why the owner's decision ended its processes, or nil
-	pausedAt           time.Time                    // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
-	suspended          atomic.Bool                  // its processes are to be suspended for the owner
-	suspensionReported bool                         // the submitter has been told that they are suspended
-	ended              error                        // why the job ended, or nil
+	state     State                        // written under service.mu
+	partners  map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
+	record    record
+	keeping   keeping
+	reclaim   reclaim     // of the machine by its owner
+	suspended atomic.Bool // its processes are to be suspended for the owner
+	ended     error       // why the job ended, or nil
 
-	grant    limits.Grant  // fixed
-	upload   pacer         // fixed
-	group    *cgroup.Group // nil: none
-	halting  atomic.Int32  // whether its processes are suspended for the owner
-	folder   scratch.Job
-	local    map[view.Process]*process
-	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go
-	metered  chan *meter                      // meters of added processes, for the guard
-	serving  []func()                         // functions that end serving files
-	unshare  func()                           // permanently stops serving files to the job's other peers
+	grant       limits.Grant // fixed
+	confinement confinement
+	halting     halting // whether its processes are suspended for the owner
+	folder      scratch.Job
+	metered     chan *meter // meters of added processes, for the guard
+	stager      stager      // of its files
 
-	members          membership
-	places           [][2]int // machine and cluster of each rank, set by Begin
-	heal             bool     // lost replicas are replaced
-	view             view.View
-	ahead            view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
-	views            *viewgroup.Group      // nil: the submitter alone makes the views
-	changes          []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
-	partitionedSince time.Time             // time since which the view group's majority is out of reach; zero: it is not
-	detector         *faultdetect.Group
-	watchers         uint32              // generation of the fault detector's group
-	hang             time.Duration       // tolerated silence of a peer, for the detector
-	reportsUntil     time.Time           // end of the time in which the job reports its presence after it has started
-	failed           map[p2ppeer.ID]bool // members of the fault detector's group; true if it has failed them
-	alive            aliveCheck          // of the programs
-	supervisors      aliveCheck          // of their supervisors
-	own              *proc.CPUStats      // processor time of this peer when a process was last late; nil: none is late
+	board     *switchboard.Board // the channels of the processes here
+	settings  settings
+	views     viewsState
+	detection detection // of silent peers
+	liveness  *liveness // of the programs and their supervisors
 
-	submitterSide
-	channelState
+	control  control
+	presence presence // of the submitter
 }
+
+// A settings holds what the submitter has set with Start and Begin, and how far mpj.Init is.
+type settings struct {
+	init    initState
+	explain bool     // the submitter is told how other peers are reached
+	heal    bool     // lost replicas are replaced
+	places  [][2]int // machine and cluster of each rank
+}
+
+// An initState tells how far mpj.Init is in the processes of a job.
+type initState int
+
+const (
+	awaitsBegin initState = iota // the submitter has not sent Begin
+	probesPaths                  // the paths to the other peers are probed
+	initReturns                  // mpj.Init has returned, or may return
+)
 
 // do passes an event to the job's goroutine, and returns once that goroutine handles it. It returns false
 // if the job has ended.
@@ -116,28 +106,31 @@ func query[T any](j *job, ask func() T) (answer T, ok bool) {
 // run runs the job from its admission to its end. It closes the given stream, and the streams by which the
 // submitter reconnects.
 func (j *job) run(stream network.Stream, in pbio.Reader) {
-	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.decision.Class)).
-		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).Str("signed", j.signed).
-		Int("processes", len(j.order)).Msg("job accepted")
+	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.admission.decision.Class)).
+		Str("name", j.spec.Name).Str("kind", string(j.admission.decision.Kind)).Str("digest", j.stager.program.Digest).Str("signed", j.admission.signed).
+		Int("processes", len(j.here.order)).Msg("job accepted")
 	j.attach(stream, in)
 	j.probeAddresses()
-	j.shareFiles()
+	var pace func(ctx context.Context, n int) error
+	if limitsUpload(j.grant) {
+		pace = j.confinement.upload.wait
+	}
+	j.stager.share(j.admission.fellows, j.service.host.Peerstore(), pace)
 	j.working.Add(1)
 	go j.stage()
 	j.loop()
-	if !j.asked && j.refusal == nil {
-		j.detach() // the writer may be stuck, and no message is left to wait for
+	if !j.presence.asked && j.control.last == nil {
+		j.control.detach() // the writer may be stuck, and no message is left to wait for
 	}
 	j.cleanUp()
-	if j.asked {
-		j.refusal = stopped()
+	if j.presence.asked {
+		j.control.last = stopped()
 	}
-	j.leave()
+	j.control.leave(j.service.ctx)
 	j.running.Wait()
-	e := j.finalEntry()
-	if j.ran {
-		j.record(e)
-	}
+	j.board.Wait()
+	j.record.finish(j.ended, j.stager.here.Load(), j.here)
+	e := j.record.entry
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job removed")
 	if left := j.service.forget(j); left == 0 {
 		j.service.freeUnusedMemory()
@@ -165,13 +158,10 @@ func (j *job) loop() {
 	report := time.NewTicker(reportPeriod)
 	defer report.Stop()
 	for j.ended == nil {
-		var ready chan<- *jobpb.FromPeer
-		if j.control != nil && j.next() {
-			ready = j.control.out
-		}
+		ready, head := j.control.next(j.here.nextOutput)
 		select {
-		case ready <- j.head:
-			j.head = nil
+		case ready <- head:
+			j.control.head = nil
 		case event := <-j.events:
 			event()
 		case <-tick.C:
@@ -180,7 +170,6 @@ func (j *job) loop() {
 			j.reportPresence()
 		case <-alive.C:
 			if j.state == Running {
-				j.excuseAll()
 				j.checkAlive()
 			}
 		case <-j.ctx.Done():
@@ -201,7 +190,7 @@ func (j *job) end(reason error) {
 // refuse ends the job with a last message that tells the submitter the reason.
 func (j *job) refuse(m *jobpb.FromPeer, reason error) {
 	if j.ended == nil {
-		j.refusal = m
+		j.control.last = m
 		j.end(reason)
 	}
 }
@@ -214,23 +203,16 @@ func (j *job) enter(s State) {
 
 // send queues a message to the submitter.
 func (j *job) send(m *jobpb.FromPeer) {
-	if len(j.messages) >= maxRecorded {
-		j.end(fmt.Errorf("more than %d messages to the submitter", maxRecorded))
-		return
+	if err := j.control.queue(m); err != nil {
+		j.end(err)
 	}
-	j.messages = append(j.messages, m)
 }
-
-// maxRecorded bounds the messages that this peer keeps for a submitter. Each process causes a few. Further
-// messages report progress during hours of staging, and at most one failure of each peer per generation of
-// the detector's group.
-const maxRecorded = 1 << 18
 
 // handle handles one message of the submitter. Messages may arrive in any order; handle acts only on those
 // that fit the state of the job.
 func (j *job) handle(m *jobpb.ToPeer) {
 	var err error
-	j.lastMessageAt = time.Now()
+	j.presence.lastMessageAt = time.Now()
 	switch b := m.Body.(type) {
 	case *jobpb.ToPeer_Start:
 		if err = j.checkState(m, Staged); err == nil {
@@ -257,7 +239,7 @@ func (j *job) handle(m *jobpb.ToPeer) {
 			err = j.joined(b.Joined)
 		}
 	case *jobpb.ToPeer_Emitted:
-		j.emitted(b.Emitted)
+		j.here.emitted(b.Emitted)
 	case *jobpb.ToPeer_Collect:
 		if err = j.checkState(m, Running); err == nil {
 			err = j.collect(b.Collect)
@@ -277,7 +259,7 @@ func (j *job) handle(m *jobpb.ToPeer) {
 			err = j.propose(b.Propose)
 		}
 	case *jobpb.ToPeer_Stop:
-		j.asked = true
+		j.presence.asked = true
 		err = fmt.Errorf("stopped by the submitter: %s", clip(b.Stop.GetReason()))
 	default:
 		err = errOrder(m.Body)
@@ -307,12 +289,18 @@ func (j *job) tick() {
 	j.shareNeeds()
 	switch j.state {
 	case Staged:
-		j.awaitStart()
+		if err := j.presence.neglects(time.Now()); err != nil {
+			j.end(err)
+		}
 	case Running:
-		j.reportAdditions()
+		if j.here.waiting() { // this peer is connected, and its added processes do not run yet
+			j.reportStaging()
+		}
 		j.checkSupervisors()
 		j.checkPartition()
-		j.searchPaths()
+		if j.settings.init == initReturns {
+			j.board.SearchPaths()
+		}
 		j.actForSubmitter()
 		j.linger()
 		j.depart()
@@ -322,7 +310,7 @@ func (j *job) tick() {
 // begin completes the membership table and lets mpj.Init return in every process here. If the submitter
 // wants the paths explained, mpj.Init returns only after they have been probed.
 func (j *job) begin(m *jobpb.Begin) error {
-	if j.keys != nil {
+	if j.settings.init != awaitsBegin {
 		return nil
 	}
 	if n := len(m.Keys); n != 0 && n != j.spec.N*j.spec.R*proclink.KeySize {
@@ -331,31 +319,27 @@ func (j *job) begin(m *jobpb.Begin) error {
 	if n := len(m.Places); n != 0 && n != j.spec.N {
 		return fmt.Errorf("machines of %d ranks in a job of %d", n, j.spec.N)
 	}
-	j.keys = append(make([]byte, 0, len(m.Keys)), m.Keys...)
-	for _, f := range j.waiting {
-		f()
-	}
-	j.waiting = nil
+	j.settings.init = probesPaths
+	j.board.Begin(m.Keys)
 	for _, p := range m.Places {
-		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
+		j.settings.places = append(j.settings.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
-	if !j.endpoints.Known(j.service.host, j.submitter) { // since the submitter brought the job
+	if !j.presence.endpoints.Known(j.service.host, j.submitter) { // since the submitter brought the job
 		j.probeAddresses()
 	}
-	if !j.explain {
+	if !j.settings.explain {
 		j.release()
 		return nil
 	}
-	j.running.Add(1)
-	go j.probePaths(j.probes())
+	j.board.Explain(j.release)
 	return nil
 }
 
 // release lets mpj.Init return.
 func (j *job) release() {
-	j.begun = true
-	for _, id := range j.order {
-		j.local[id].begin()
+	j.settings.init = initReturns
+	for _, id := range j.here.order {
+		j.here.local[id].begin()
 	}
 }
 
@@ -363,50 +347,176 @@ func (j *job) release() {
 func (j *job) cleanUp() {
 	j.cancel()
 	j.working.Wait()
-	for _, p := range j.local {
-		p.kill() // all at once, before waiting for each
+	j.here.closeAll()
+	if j.detection.group != nil {
+		j.detection.group.Close()
 	}
-	for _, p := range j.local {
-		p.close()
+	if j.views.group != nil {
+		j.views.group.Close()
 	}
-	if j.detector != nil {
-		j.detector.Close()
+	if err := j.confinement.removeGroups(nil); err != nil {
+		j.log.Error().Err(err).Msg("control group not removed")
 	}
-	if j.views != nil {
-		j.views.Close()
-	}
-	if j.group != nil {
-		if err := j.group.Remove(); err != nil {
-			j.log.Error().Err(err).Msg("control group not removed")
-		}
-	}
-	if j.board != nil {
-		j.board.Close()
-	}
-	for _, stop := range j.serving {
-		stop()
-	}
-	for _, f := range j.waiting {
-		f() // gives up, as ctx has ended
-	}
-	j.unprotect()
+	j.board.Close()
+	j.stager.close()
+	j.protected().release(j.submitter, j.board.Table().Addrs)
 	s := j.service.config
-	s.Files.Store().Unpin(j.spec.ID)
 	if err := j.folder.Remove(); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder not removed")
 	}
-	for _, key := range j.slots() {
+	for _, key := range append(j.here.slots(), j.admission.key) {
 		s.Reservations.Release(key)
 	}
 }
 
-// slots returns the keys of all slots that the job holds here.
-func (j *job) slots() []reservation.Key {
-	keys := []reservation.Key{j.key}
-	for _, p := range j.local {
-		if p.added {
-			keys = append(keys, p.slot)
+// migrate makes the job migrate from now on.
+func (j *job) migrate() {
+	j.reclaim.leaving = true
+	j.depart()
+}
+
+// depart tells the submitter, once the job has begun, which processes are to leave. It ends the job here
+// after they have left the view.
+func (j *job) depart() {
+	if !j.reclaim.leaving || j.settings.init != initReturns || j.ended != nil {
+		return
+	}
+	needed := false
+	for _, id := range j.here.order {
+		p := j.here.local[id]
+		if !p.failedInView && !p.leaving {
+			p.leaving = true
+			j.send(leaving(id))
+		}
+		needed = needed || !p.failedInView
+	}
+	if j.reclaim.left(needed, time.Now()) && !j.views.voting(j.service.host.ID()) {
+		j.end(errors.New("handed over"))
+	}
+}
+
+// stop ends the job here within the given time, or at once if the job has no replicas or has not begun.
+func (j *job) stop(within time.Duration) {
+	if within <= 0 || j.spec.R == 1 || j.settings.init != initReturns {
+		j.cutShort(errStopped)
+		return
+	}
+	j.reclaim.stopBefore(time.Now().Add(within))
+	j.migrate()
+}
+
+// cutShort ends the job's processes here and tells the submitter why. If the job is staged, the submitter
+// learns that when it starts the job, since it expects no message earlier.
+func (j *job) cutShort(why error) {
+	if j.reclaim.cut != nil {
+		return
+	}
+	j.reclaim.cut, j.reclaim.stopBy = why, time.Now()
+	switch j.state {
+	case Staging:
+		j.refuse(prepared(why, nil), why)
+	case Starting:
+		j.refuse(started(why, nil), why)
+	case Running:
+		j.here.endAll(why.Error())
+	}
+}
+
+// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to
+// end it.
+func (j *job) endAtDeadline() {
+	switch cut, end := j.reclaim.deadline(time.Now()); {
+	case cut:
+		j.cutShort(errStopped)
+	case end:
+		j.end(j.reclaim.cut)
+	}
+}
+
+// applyPause applies the owner's current Pause to the job. While the owner needs the machine, the job serves no
+// files to other peers, and ends here if its time is over.
+func (j *job) applyPause() {
+	p, now := j.service.pause(), time.Now()
+	if j.submitter == j.service.host.ID() {
+		return
+	}
+	if needs := p.Rule != ""; needs == j.reclaim.pausedAt.IsZero() {
+		j.service.mu.Lock()
+		j.reclaim.pausedAt = time.Time{}
+		if needs {
+			j.reclaim.pausedAt = now
+		}
+		j.service.mu.Unlock()
+	}
+	migrates := j.service.canMigrate(j)
+	if p.Rule != "" {
+		j.stager.unshare()
+		most := p.Most
+		if migrates {
+			most = max(most, migrateTimeout)
+		}
+		if j.reclaim.endsPaused(j.state, most, len(j.here.instances()) > 0, now) {
+			j.cutShort(fmt.Errorf("its owner needs the machine: %s", p.Rule))
 		}
 	}
-	return keys
+	j.suspended.Store(j.reclaim.suspends(migrates, p.Rule != "" && j.hasReplacement(), now))
+	j.reportSuspension(p)
+}
+
+// hasReplacement reports whether a replacement of a process here has joined, which that process may have to
+// bring up to date.
+func (j *job) hasReplacement() bool {
+	for p := range j.board.Table().PeerOf {
+		if state := j.views.current.State(p); p.Replica < j.spec.R || j.here.local[p] != nil || state == view.Failed || state == view.Finished {
+			continue
+		}
+		if _, here := j.here.ofRank(p.Rank); here {
+			return true
+		}
+	}
+	return false
+}
+
+// reportSuspension tells the submitter, once the processes run, that they are suspended or resumed.
+func (j *job) reportSuspension(p Pause) {
+	suspended := j.suspended.Load()
+	if j.state != Running || suspended == j.reclaim.reported {
+		return
+	}
+	j.reclaim.reported = suspended
+	j.log.Info().Str("rule", p.Rule).Bool("suspended", suspended).Msg("job suspended or resumed")
+	if !suspended {
+		p = Pause{}
+	}
+	j.send(paused(p))
+}
+
+// shareNeeds publishes to the service the peers that the job needs.
+func (j *job) shareNeeds() {
+	needs := j.needs()
+	j.service.mu.Lock()
+	defer j.service.mu.Unlock()
+	j.partners = needs
+}
+
+// needs returns the peers that the job needs, and how long each may be silent. These are its submitter, the
+// peers with processes in the view, and the voters of the view group. While the job is prepared, it needs
+// only the submitter. Between Start and Begin it needs none.
+func (j *job) needs() map[p2ppeer.ID]time.Duration {
+	if j.settings.init == awaitsBegin && !j.preparing() {
+		return nil
+	}
+	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.detection.hang}
+	for p := range j.board.Table().Addrs {
+		if j.views.votes(p) {
+			partners[p] = j.detection.hang
+		}
+	}
+	for process, p := range j.board.Table().PeerOf {
+		if j.views.current.Has(process) {
+			partners[p] = j.detection.hang
+		}
+	}
+	delete(partners, j.service.host.ID())
+	return partners
 }

@@ -24,43 +24,43 @@ import (
 
 // makeGroup creates the control group of the job, if the grant has a limit that the group can enforce. The
 // group's weight corresponds to the niceness of its processes.
-func (j *job) makeGroup() (err error) {
-	slot, job := j.grant.Slot, j.grant.Job
+func (c *confinement) makeGroup() (err error) {
+	slot, job := c.grant.Slot, c.grant.Job
 	if slot.Memory+slot.CPU+slot.Processes+job.Memory+job.CPU+job.Processes == 0 {
 		return nil
 	}
-	q := cgroup.Quota{Memory: job.Memory, CPU: j.processors(), Processes: job.Processes}
-	if j.group, err = j.service.groups.NewJob(j.spec.ID, q); err != nil {
+	q := cgroup.Quota{Memory: job.Memory, CPU: c.processors(), Processes: job.Processes}
+	if c.group, err = c.groups.NewJob(c.job, q); err != nil {
 		return err
 	}
-	return j.group.SetPriority(cgroup.Priority{Weight: j.weight()})
+	return c.group.SetPriority(cgroup.Priority{Weight: c.weight()})
 }
 
 // processors returns the CPU limit of all processes here together, in percent of one processor; 0 means no
 // limit.
-func (j *job) processors() int64 {
-	return limits.Min(limits.Limits{CPU: j.grant.Slot.CPU * int64(len(j.order))}, j.grant.Job).CPU
+func (c *confinement) processors() int64 {
+	return limits.Min(limits.Limits{CPU: c.grant.Slot.CPU * int64(c.processes)}, c.grant.Job).CPU
 }
 
 // weight returns the weight of the job's control group, which is that of its processes together.
-func (j *job) weight() int64 { return weightOf(j.service.config.Niceness) * int64(len(j.order)) }
+func (c *confinement) weight() int64 { return weightOf(c.niceness) * int64(c.processes) }
 
 // lowerPriority sets the weight of the job's control group, and makes the group idle if its processes have
 // the highest niceness. It is called only once the processes run: their startup runs in the group too, and
 // must finish in time.
-func (j *job) lowerPriority() error {
-	if j.group == nil {
+func (c *confinement) lowerPriority() error {
+	if c.group == nil {
 		return nil
 	}
-	return j.group.SetPriority(cgroup.Priority{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
+	return c.group.SetPriority(cgroup.Priority{Weight: c.weight(), Idle: c.niceness == MostNiceness})
 }
 
 // raisePriority raises the priority of the job's control group so that killed processes exit soon, even
 // while the owner's work occupies all processors. It must be called only after all processes in the group
 // were killed.
-func (j *job) raisePriority() {
-	if j.group != nil {
-		j.group.RestoreWeight()
+func (c *confinement) raisePriority() {
+	if c.group != nil {
+		c.group.RestoreWeight()
 	}
 }
 
@@ -75,24 +75,24 @@ func weightOf(niceness int) int64 {
 
 // confine creates the control group of a process and returns the limits that the kernel enforces on its
 // program. name identifies the process, or the compiler.
-func (j *job) confine(name string) (group *cgroup.Group, l supervisor.Limits, err error) {
-	slot := j.grant.Slot
-	l.Niceness = j.service.config.Niceness
+func (c *confinement) confine(name string) (group *cgroup.Group, l supervisor.Limits, err error) {
+	slot := c.grant.Slot
+	l.Niceness = c.niceness
 	l.Files = uint64(slot.Files)
 	l.FileSize = uint64(slot.Disk + slot.Disk/32) // slightly more than the limit, so that the guard can see the excess
-	if j.service.groups.Missing(cgroup.Memory) != nil && slot.Memory > 0 {
+	if c.groups.Missing(cgroup.Memory) != nil && slot.Memory > 0 {
 		l.Data = uint64(slot.Memory + slot.Memory/4 + dataSlack)
 	}
-	if most := limits.Min(slot, j.grant.Job).Processes; most > 0 {
+	if most := limits.Min(slot, c.grant.Job).Processes; most > 0 {
 		l.Processes = uint64(most + processSlack)
 	}
-	if j.group == nil {
+	if c.group == nil {
 		return nil, l, nil
 	}
-	if group, err = j.group.NewProcess(name, cgroup.Quota{Memory: slot.Memory, Processes: slot.Processes}); err != nil {
+	if group, err = c.group.NewProcess(name, cgroup.Quota{Memory: slot.Memory, Processes: slot.Processes}); err != nil {
 		return nil, l, err
 	}
-	l.Groups, l.Jobs, l.Back = group.Folders(), j.group.Folders(), j.service.groups.Home()
+	l.Groups, l.Jobs, l.Back = group.Folders(), c.group.Folders(), c.groups.Home()
 	return group, l, nil
 }
 
@@ -115,9 +115,9 @@ func (p *process) exceed(x limits.Excess) {
 }
 
 // exceed ends all processes of a job that exceeds a limit.
-func (j *job) exceed(x limits.Excess) {
-	for _, id := range j.order {
-		j.local[id].exceed(x)
+func (s *processSet) exceed(x limits.Excess) {
+	for _, id := range s.order {
+		s.local[id].exceed(x)
 	}
 }
 
@@ -135,7 +135,7 @@ func (p *process) endedByLimit(e supervisor.Exit) (limits.Excess, bool) {
 		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), p.finalRuler(time.Now))
 	}
 	if g := p.live.group; g != nil {
-		r := p.job.refusals(g)
+		r := p.job.confinement.refusals(g)
 		u.Killed, u.Refused, u.Full, u.Memory, u.Processes = r.Killed, r.Refused, r.Full, max(u.Memory, r.Memory), r.Processes
 	}
 	return p.job.grant.Exceeded(u)
@@ -164,10 +164,10 @@ func (p *process) finalRuler(now func() time.Time) scratch.Ruler {
 
 // refusals returns how the kernel has enforced the limits of a process's group and of its job's group, and
 // the peak usage of the process.
-func (j *job) refusals(g *cgroup.Group) limits.Usage {
+func (c *confinement) refusals(g *cgroup.Group) limits.Usage {
 	u := g.Usage()
 	return limits.Usage{
-		Killed: u.Killed > 0, Refused: u.Refused > 0, Full: u.Short == 0 && j.group.Usage().Short > 0,
+		Killed: u.Killed > 0, Refused: u.Refused > 0, Full: u.Short == 0 && c.group.Usage().Short > 0,
 		Memory: u.MostMemory, Processes: u.MostProcesses,
 	}
 }
@@ -178,19 +178,19 @@ const freeProgram = 256 << 20
 
 // checkInputs returns an error if the job's program and inputs do not fit into the disk limits of the given
 // number of processes.
-func (j *job) checkInputs(inputs filetransfer.Manifest, processes int) error {
-	size, least := int64(0), scratch.LeastEntry(string(j.folder))
+func (c *confinement) checkInputs(inputs filetransfer.Manifest, processes int) error {
+	size, least := int64(0), scratch.LeastEntry(string(c.folder))
 	for _, f := range inputs {
 		size += max(f.Size, least)
 	}
-	slot, job := j.grant.Slot.Exceeded, j.grant.Job.Exceeded
+	slot, job := c.grant.Slot.Exceeded, c.grant.Job.Exceeded
 	if x, exceeded := slot(limits.Usage{Disk: size}); exceeded {
 		return fmt.Errorf("the input files: %v", x)
 	}
-	if x, exceeded := slot(limits.Usage{Disk: j.program.Size}); exceeded && j.program.Size > freeProgram {
+	if x, exceeded := slot(limits.Usage{Disk: c.program}); exceeded && c.program > freeProgram {
 		return fmt.Errorf("the program: %v", x)
 	}
-	if x, exceeded := job(limits.Usage{Disk: j.program.Size + size*int64(processes)}); exceeded {
+	if x, exceeded := job(limits.Usage{Disk: c.program + size*int64(processes)}); exceeded {
 		x.Job = true
 		return fmt.Errorf("program and input files: %v", x)
 	}

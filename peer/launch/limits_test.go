@@ -16,6 +16,7 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
@@ -262,9 +263,9 @@ func (j *testJob) countsTogether(of cgroup.Controller) (counted func() (most flo
 		for {
 			switch of {
 			case cgroup.Memory:
-				had = max(had, here.group.Usage().MostMemory)
+				had = max(had, here.confinement.group.Usage().MostMemory)
 			case cgroup.Pids:
-				u := here.group.Usage()
+				u := here.confinement.group.Usage()
 				had = max(had, u.Processes, u.MostProcesses)
 			}
 			select {
@@ -431,10 +432,9 @@ func TestProgramAboveTheDiskLimit(t *testing.T) {
 		freeProgram:     "",
 		freeProgram + 1: "the program: exceeded the limit of 1.0 MiB disk: used 256 MiB",
 	} {
-		j := &job{grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 20}}}
-		j.program.Size = size
+		c := &confinement{grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 20}}, program: size}
 		got := ""
-		if err := j.checkInputs(nil, 1); err != nil {
+		if err := c.checkInputs(nil, 1); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -591,21 +591,21 @@ func TestUploadLimitOfFilesHolds(t *testing.T) {
 // resume.
 func TestSuspendedProcessIsNotHung(t *testing.T) {
 	j := new(job)
-	if j.excused() {
+	if j.halting.excused() {
 		t.Error("excused before the first suspension")
 	}
 	g := guard{job: j}
 	g.suspend()
 	for range 2 {
-		if !j.excused() {
+		if !j.halting.excused() {
 			t.Error("not excused during a suspension")
 		}
 	}
 	g.resume()
-	if !j.excused() {
+	if !j.halting.excused() {
 		t.Error("not excused after the suspension")
 	}
-	if j.excused() {
+	if j.halting.excused() {
 		t.Error("excused for ever")
 	}
 }
@@ -613,11 +613,13 @@ func TestSuspendedProcessIsNotHung(t *testing.T) {
 // TestSuspendedProcessDoesNotCountAsStopped checks that a suspended program does not count as stopped.
 func TestSuspendedProcessDoesNotCountAsStopped(t *testing.T) {
 	p := &process{}
-	j := &job{local: map[view.Process]*process{{}: p}, supervisors: newAliveCheck(tickPeriod)}
+	j := &job{here: processSet{local: map[view.Process]*process{{}: p}}, liveness: newLiveness(zerolog.Nop())}
+	j.liveness.started(view.Process{})
 	for _, does := range []int32{notHalted, halted, resumedLately} {
 		j.halting.Store(does)
-		if j.handleAnswer(view.Process{}, true); p.stopped != (does == notHalted) {
-			t.Errorf("stopped is %v when its job does %d", p.stopped, does)
+		j.handleAnswer(view.Process{}, true)
+		if _, stopped := j.liveness.hungSupervisor(view.Process{}); stopped != (does == notHalted) {
+			t.Errorf("stopped is %v when its job does %d", stopped, does)
 		}
 	}
 }
@@ -688,7 +690,7 @@ func TestF2ManyFilesDoNotDelayTheFailureReport(t *testing.T) {
 	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.prepare()
-	p := j.hosted(0).local[view.Process{}]
+	p := j.hosted(0).here.local[view.Process{}]
 	folder := p.job.folder.Process(p.id)
 	const names = 5000
 	for i := range names {

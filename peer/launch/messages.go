@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -56,9 +57,9 @@ func added(p view.Process, key reservation.Key, err error) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(p), Key: key[:], Error: text(err)}}}
 }
 
-func initialized(p *process) *jobpb.FromPeer {
+func initialized(p view.Process, key []byte) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{
-		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p.id), Key: p.key},
+		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p), Key: key},
 	}}
 }
 
@@ -126,7 +127,7 @@ func outputOf(p view.Process, stream int, b outbox.Batch) *jobpb.FromPeer {
 }
 
 func accountOf(p *process) *jobpb.FromPeer {
-	m := &jobpb.Account{Process: jobpb.FromProcess(p.id), Summed: p.summed, Sums: jobpb.FromSums(p.sums)}
+	m := &jobpb.Account{Process: jobpb.FromProcess(p.id), Summed: p.account.summed, Sums: jobpb.FromSums(p.account.sums)}
 	if o := &p.out[stdout]; o.sum != nil {
 		m.Digested, m.Printed, m.Digest = true, o.printed, o.sum.Sum(nil)
 	}
@@ -157,4 +158,17 @@ func outside(reason string) *jobpb.FromPeer {
 
 func stopped() *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}}
+}
+
+func pathsOf(paths []switchboard.Path) *jobpb.FromPeer {
+	m := &jobpb.Paths{}
+	for _, p := range paths {
+		why := clip(p.Why)
+		if p.Err != nil {
+			why = text(p.Err)
+		}
+		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(p.Peer), Kind: string(p.Kind), Relay: []byte(p.Relay), Why: why,
+			Way: string(p.Way), RoundTripUs: uint32(p.RoundTrip.Microseconds())})
+	}
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}}
 }

@@ -10,6 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
@@ -23,49 +26,65 @@ import (
 // CheckModule returns an error if no peer can run the WebAssembly module.
 func CheckModule(ctx context.Context, module []byte) error { return wasm.Check(ctx, module) }
 
+// A compiler replaces the module of a job by its compiled form.
+type compiler struct {
+	modules     *wasm.Store
+	spec        *jobspec.Spec
+	digest      string // of the module
+	confinement *confinement
+	command     supervisor.Command // of the process that compiles, without the module and its limits
+	log         zerolog.Logger
+}
+
 // moduleConfig returns the configuration of the job's module for its runners.
-func (j *job) moduleConfig() wasm.Config {
-	slot := j.grant.Slot
+func (c *confinement) moduleConfig(spec *jobspec.Spec) wasm.Config {
+	slot := c.grant.Slot
 	return wasm.Config{
-		Created: j.spec.Created, Memory: uint64(max(slot.Memory, 0)),
-		Disk: slot.Disk, Name: scratch.LeastEntry(string(j.folder)),
+		Created: spec.Created, Memory: uint64(max(slot.Memory, 0)),
+		Disk: slot.Disk, Name: scratch.LeastEntry(string(c.folder)),
 	}
 }
 
-// chooseModule sets the job's module as the program of a process.
-func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
-	config := j.moduleConfig()
-	config.Seed = fmt.Sprintf("%s rank %d", j.spec.ID, p.Rank)
-	c.Program, c.As = j.service.config.Engine.program, wasm.Name
-	c.Stdin, err = j.executable()
-	c.Args = config.Arguments(append([]string{j.spec.Name}, j.spec.Args...))
-	return err
+// runModule makes a command run a job's module for a process.
+func (e Engine) runModule(c *supervisor.Command, module string, spec *jobspec.Spec, config wasm.Config, p view.Process) {
+	config.Seed = fmt.Sprintf("%s rank %d", spec.ID, p.Rank)
+	c.Program, c.As, c.Stdin = e.program, wasm.Name, module
+	c.Args = config.Arguments(append([]string{spec.Name}, spec.Args...))
 }
 
-// bringModule replaces the job's module by its compiled form. The job needs its own copy: the store may
-// evict the compiled module before the job has started all its processes.
-func (j *job) bringModule() error {
-	module, err := j.executable()
-	if err != nil {
-		return err
+// newCompiler returns the compiler of a job's module. digest is the digest of the module.
+func newCompiler(s *Service, spec *jobspec.Spec, digest string, confinement *confinement, log zerolog.Logger) *compiler {
+	config := confinement.moduleConfig(spec)
+	config.Compile = true
+	return &compiler{
+		modules: s.modules, spec: spec, digest: digest, confinement: confinement, log: log,
+		command: supervisor.Command{
+			Title:   "job " + spec.ID + " compiler",
+			Program: s.config.Engine.program, As: wasm.Name, Scratch: confinement.folder.Compile(), Sandbox: s.config.Sandbox.Means,
+			Args: config.Arguments(nil), Session: s.session, Answered: func(bool) {},
+		},
 	}
-	modules, digest := j.service.modules, j.program.Digest
-	taken, err := modules.Take(digest, module)
+}
+
+// bring replaces the module in a file by its compiled form. The job needs its own copy: the store may evict the
+// compiled module before the job has started all its processes.
+func (c *compiler) bring(ctx context.Context, module string) error {
+	taken, err := c.modules.Take(c.digest, module)
 	if err != nil || taken {
 		return err
 	}
-	unlock, err := modules.Lock(j.ctx, digest)
+	unlock, err := c.modules.Lock(ctx, c.digest)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if taken, err = modules.Take(digest, module); err != nil || taken {
+	if taken, err = c.modules.Take(c.digest, module); err != nil || taken {
 		return err
 	}
-	if err := j.compile(module); err != nil {
+	if err := c.compile(ctx, module); err != nil {
 		return err
 	}
-	if taken, err = modules.Take(digest, module); err == nil && !taken {
+	if taken, err = c.modules.Take(c.digest, module); err == nil && !taken {
 		err = errors.New("the module was removed during its compilation: try again")
 	}
 	return err
@@ -79,57 +98,59 @@ const (
 	starvedMost    = 10 * time.Minute
 )
 
-// compile compiles the job's module and adds the result to the store.
-func (j *job) compile(module string) error {
-	folder := j.folder.Compile()
-	if err := os.Mkdir(folder, 0o700); err != nil {
+// compile compiles the module and adds the result to the store. The compiler runs alone in the job's control
+// group, which is created again for the processes.
+func (c *compiler) compile(ctx context.Context, module string) error {
+	command := c.command
+	if err := os.Mkdir(command.Scratch, 0o700); err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
-	group, held, err := j.confineCompiler()
-	defer j.removeGroups(group)
+	var group *cgroup.Group
+	defer func() {
+		if err := c.confinement.removeGroups(group); err != nil {
+			c.log.Error().Err(err).Msg("control group not removed")
+		}
+	}()
+	err := c.confinement.makeGroup()
+	if err == nil {
+		group, command.Limits, err = c.confinement.confine("compiler")
+	}
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
-	config := j.moduleConfig()
-	config.Compile = true
-	said, compiler, err := startRunner(supervisor.Command{
-		Title:   "job " + j.spec.ID + " compiler",
-		Program: j.service.config.Engine.program, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Sandbox: j.service.config.Sandbox.Means,
-		Args: config.Arguments(nil), Session: j.service.session, Answered: func(bool) {},
-	})
+	command.Stdin = module
+	said, program, err := startRunner(command)
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
-	defer compiler.Close() // removes the folder
+	defer program.Close() // removes the folder
 	timeout := compileTimeout
-	if most := j.grant.Slot.Time; most > 0 {
+	if most := c.confinement.grant.Slot.Time; most > 0 {
 		timeout = min(timeout, most)
 	}
 	var watching sync.WaitGroup
-	over, stop := context.WithCancel(j.ctx)
-	watching.Go(func() {
-		j.watchCompiler(over, &instance{program: compiler, group: group}, allowance{timeout, starvedMost})
-	})
+	over, stop := context.WithCancel(ctx)
+	watching.Go(func() { c.watch(over, &instance{program: program, group: group}, allowance{timeout, starvedMost}) })
 	defer watching.Wait()
 	defer stop()
 	words := make(chan []byte, 1)
 	go func() { words <- readSome(said) }() // ends with the compiler
-	exit := compiler.Wait()
+	exit := program.Wait()
 	if exit.Code != 0 {
 		last := <-words
-		if x, exceeded := j.compilerExceeds(group, last); exceeded {
-			return fmt.Errorf("compile %s: its compiler %v", j.spec.Name, x)
+		if x, exceeded := c.exceeds(group, last); exceeded {
+			return fmt.Errorf("compile %s: its compiler %v", c.spec.Name, x)
 		}
-		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, last, timeout))
+		return fmt.Errorf("compile %s: %w", c.spec.Name, why(exit, last, timeout))
 	}
-	return j.service.modules.Add(j.program.Digest, module, folder)
+	return c.modules.Add(c.digest, module, command.Scratch)
 }
 
-// watchCompiler waits until the compiler has ended or used up its allowance, and then kills it.
-func (j *job) watchCompiler(over context.Context, compiler *instance, may allowance) {
+// watch waits until the program has ended or used up its allowance, and then kills it.
+func (c *compiler) watch(over context.Context, program *instance, may allowance) {
 	var census supervisor.Census
 	look := func() proc.CPUStats {
-		return proc.CPUStatsOf(processesOf(&census, []*instance{compiler})[compiler], time.Now())
+		return proc.CPUStatsOf(processesOf(&census, []*instance{program})[program], time.Now())
 	}
 	for before := look(); may.left > 0 && over.Err() == nil; {
 		select {
@@ -140,8 +161,8 @@ func (j *job) watchCompiler(over context.Context, compiler *instance, may allowa
 		case <-over.Done():
 		}
 	}
-	compiler.program.Kill()
-	j.raisePriority()
+	program.program.Kill()
+	c.confinement.raisePriority()
 }
 
 // An allowance is the time that a compiler may still take, and how much starvation is excused on top of
@@ -155,44 +176,22 @@ func (a *allowance) spend(before, now proc.CPUStats) {
 	a.left -= now.At.Sub(before.At) - excused
 }
 
-// confineCompiler is confine for the compiler, which runs alone in the job's group.
-func (j *job) confineCompiler() (*cgroup.Group, supervisor.Limits, error) {
-	if err := j.makeGroup(); err != nil {
-		return nil, supervisor.Limits{}, err
-	}
-	return j.confine("compiler")
-}
-
-// compilerExceeds reports whether the compiler failed for lack of memory. Either the kernel killed it in
+// exceeds reports whether the compiler failed for lack of memory. Either the kernel killed it in
 // its group, which may be nil, or refused it more memory, as its last output states.
-func (j *job) compilerExceeds(group *cgroup.Group, words []byte) (limits.Excess, bool) {
+func (c *compiler) exceeds(group *cgroup.Group, words []byte) (limits.Excess, bool) {
 	var u limits.Usage
 	if group != nil {
-		u = j.refusals(group)
+		u = c.confinement.refusals(group)
 		u.Refused, u.Processes = false, 0
 	}
-	if j.service.groups.Missing(cgroup.Memory) != nil {
+	if c.confinement.groups.Missing(cgroup.Memory) != nil {
 		u.Killed, u.Memory = noMemory.Match(words), 0
 	}
-	return j.grant.Exceeded(u)
+	return c.confinement.grant.Exceeded(u)
 }
 
 // noMemory matches the output of a runtime that runs out of memory: several forms for Go, one for Rust.
 var noMemory = regexp.MustCompile(`(?m)^(fatal error|runtime): .*(out of memory|cannot (allocate|map|remap) |failed to (allocate|reserve) )|memory allocation of [0-9]+ bytes failed`)
-
-// removeGroups removes the control groups of the compiler and of the job. The job's group is created again
-// for the processes.
-func (j *job) removeGroups(compiler *cgroup.Group) {
-	for _, g := range []*cgroup.Group{compiler, j.group} {
-		if g == nil {
-			continue
-		}
-		if err := g.Remove(); err != nil {
-			j.log.Error().Err(err).Msg("control group not removed")
-		}
-	}
-	j.group = nil
-}
 
 // startRunner starts a runner that takes part in no job. Its output can be read from said.
 func startRunner(c supervisor.Command) (said *os.File, _ *supervisor.Process, err error) {

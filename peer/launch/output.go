@@ -1,11 +1,21 @@
 package launch
 
 import (
+	"fmt"
 	"hash"
+	"time"
 
-	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 )
+
+// An account holds the checksums of all that a process has sent, by its own account.
+type account struct {
+	sums   []protection.Sum
+	summed bool // the process has sent these checksums
+	sent   bool // the submitter has received the account
+}
 
 // An output is one output stream of a process.
 type output struct {
@@ -73,16 +83,16 @@ func (p *process) settle(stream int) {
 	if o := &p.out[stream]; o.eof && p.exit != nil {
 		o.box.Close(p.exit.Signal == "" && p.reason == "")
 		if stream == stdout {
-			p.account()
+			p.reportAccount()
 		}
 	}
 }
 
-// account reports to the submitter the checksums of a replica that has ended successfully. They exclude
+// reportAccount reports to the submitter the checksums of a replica that has ended successfully. They exclude
 // standard error, which may contain times and addresses.
-func (p *process) account() {
-	if p.endedWell() && p.job.spec.R > 1 && !p.failedInView && !p.accounted {
-		p.accounted = true
+func (p *process) reportAccount() {
+	if p.endedWell() && p.job.spec.R > 1 && !p.failedInView && !p.account.sent {
+		p.account.sent = true
 		p.job.send(accountOf(p))
 	}
 }
@@ -102,48 +112,81 @@ func (p *process) drained() bool {
 	return true
 }
 
-// emitted drops the records that the user has received.
-func (j *job) emitted(m *jobpb.Emitted) {
-	for _, id := range j.order {
-		if id.Rank != int(m.Rank) {
-			continue
-		}
-		p := j.local[id]
-		for s, count := range [streams]uint64{m.Stdout, m.Stderr} {
-			o := &p.out[s]
-			o.box.Acknowledge(count)
-			if !o.box.Full() {
-				select {
-				case o.room <- struct{}{}:
-				default:
-				}
+// emitted drops the records of each stream that the user has received.
+func (p *process) emitted(counts [streams]uint64) {
+	for s, count := range counts {
+		o := &p.out[s]
+		o.box.Acknowledge(count)
+		if !o.box.Full() {
+			select {
+			case o.room <- struct{}{}:
+			default:
 			}
 		}
+	}
+	p.answerFlush()
+}
+
+// rewind makes the output that the user has not received go again.
+func (p *process) rewind() {
+	for s := range p.out {
+		p.out[s].box.Rewind()
+	}
+}
+
+// flush handles the request. It replaces an earlier one that was not answered in time.
+func (p *process) flush(m proclink.Message) {
+	p.flushing = &flush{number: p.flushes.Add(1), count: m.Count, behind: m.Records}
+	for s := range p.out {
+		if p.out[s].eof {
+			p.flushing.drained[s] = true
+			continue
+		}
+		p.live.pipes[s].SetReadDeadline(time.Now()) // an error means that the pipe has ended
+	}
+	p.answerFlush()
+}
+
+// pipeEmptied records that a stream's pipe has been empty since the Flush of that number.
+func (p *process) pipeEmptied(stream int, number uint64) {
+	if p.flushing != nil && p.flushing.number == number {
+		p.flushing.drained[stream] = true
 		p.answerFlush()
 	}
 }
 
-// next sets head to the next message to the submitter. Queued messages come first, then the output of
-// output leaders, in turn.
-func (j *job) next() bool {
-	if j.head != nil {
-		return true
+// answerFlush answers the pending request once the answer is known.
+func (p *process) answerFlush() {
+	f := p.flushing
+	if f == nil || f.drained != [streams]bool{true, true} {
+		return
 	}
-	if j.sent < len(j.messages) {
-		j.head = j.messages[j.sent]
-		j.sent++
-		return true
-	}
-	for range streams * len(j.order) {
-		j.turn = (j.turn + 1) % (streams * len(j.order))
-		p, s := j.local[j.order[j.turn/streams]], j.turn%streams
-		if !p.leads || p.live == nil {
-			continue
+	answer := proclink.Message{Type: proclink.Flushed, Count: f.count, Records: f.behind}
+	if f.behind != nil {
+		for s := range p.out {
+			if !p.out[s].box.Skip(f.behind[s]) {
+				p.protocolError(fmt.Errorf("it resumes after %d records of stream %d and has written more", f.behind[s], s+1))
+				return
+			}
+			p.out[s].sum = nil // the earlier output is unknown
 		}
-		if b, ok := p.out[s].box.Next(); ok {
-			j.head = outputOf(p.id, s+1, b)
-			return true
-		}
+	} else if records, whole, all := p.shown(); !whole {
+		answer.Records = nil
+	} else if answer.Records = &records; !all {
+		return
 	}
-	return false
+	p.flushing = nil
+	p.send(answer, nil)
+}
+
+// shown returns the number of records of each stream. whole reports whether these are all the output, and
+// all whether the user has received them all.
+func (p *process) shown() (records [streams]uint64, whole, all bool) {
+	whole, all = true, true
+	for s := range p.out {
+		n, shown := p.out[s].box.Shown()
+		records[s], all = n, all && shown
+		whole = whole && !p.out[s].box.Unfinished()
+	}
+	return records, whole, all
 }

@@ -2,11 +2,10 @@ package launch
 
 import (
 	"context"
-	"errors"
 
 	"golang.org/x/time/rate"
 
-	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
@@ -14,17 +13,14 @@ import (
 // output, output files, and files that this peer serves. It could not reliably slow down a TCP connection
 // that a program holds itself.
 
-// uploadLimited is the reason why the processes get no TCP connections to other peers.
-const uploadLimited = "the owner of one of the peers limits the upload"
-
-func (j *job) limitsUpload() bool { return j.grant.Slot.Upload+j.grant.Job.Upload > 0 }
+func limitsUpload(g limits.Grant) bool { return g.Slot.Upload+g.Job.Upload > 0 }
 
 // A pacer makes senders wait, so that all of them together stay below a limit.
 type pacer struct{ limiter *rate.Limiter }
 
 // leastBurst is the minimum number of bytes that may be sent at once: as many as are read from a pipe at a
 // time.
-const leastBurst = 32 << 10
+const leastBurst = switchboard.PacedRead
 
 // newPacer returns a pacer for the given number of bytes per second; 0 means no limit.
 func newPacer(perSecond int64) pacer {
@@ -59,36 +55,4 @@ func (p pacer) wait(ctx context.Context, n int) error {
 // jobUpload returns the upload limit of all that the job sends.
 func jobUpload(g limits.Grant, processes int) int64 {
 	return limits.Min(limits.Limits{Upload: g.Slot.Upload * int64(processes)}, g.Job).Upload
-}
-
-// pacing delays data of the job. Messages of a process also wait for the process's own limit, see
-// pacedSource.
-func (j *job) pacing(ctx context.Context, n int) error { return j.upload.wait(ctx, n) }
-
-// pacePrinted delays output on its way to the submitter.
-func (j *job) pacePrinted(m *jobpb.FromPeer) {
-	_ = j.upload.wait(j.ctx, len(m.GetOutput().GetData())) // little is left when the job ends
-}
-
-// A pacedSource delays the reading of a process's messages.
-type pacedSource struct {
-	source
-	ctx     context.Context
-	process *process
-}
-
-func (s pacedSource) Read(b []byte) (int, error) {
-	n, err := s.source.Read(b[:min(len(b), leastBurst)])
-	if wait := errors.Join(s.process.upload.wait(s.ctx, n), s.process.job.upload.wait(s.ctx, n)); wait != nil {
-		return n, wait
-	}
-	return n, err // passes io.EOF through
-}
-
-// paced returns the source from which a bridge copies.
-func (p *process) paced(ctx context.Context, from source) source {
-	if !p.job.limitsUpload() {
-		return from // copies by itself, which is faster
-	}
-	return pacedSource{from, ctx, p}
 }

@@ -57,7 +57,7 @@ func TestMessagesTakeTheReportedPath(t *testing.T) {
 			j := newSpread(t, 3, "ring")
 			j.channels, j.explain = c.channels, true
 			if c.cut {
-				j.peers[1].launch.entrance.Close()
+				j.peers[1].launch.switchboard.Entrance.Close()
 			}
 			if c.failed {
 				for at, p := range j.peers {
@@ -109,12 +109,12 @@ func newWire(t *testing.T, peer *member) *wire {
 	}
 	w := &wire{Listener: front, to: back.Addr().String()}
 	ctx, cancel := context.WithCancel(context.Background())
-	before := peer.launch.entrance
+	before := peer.launch.switchboard.Entrance
 	behind := entrance.Serve(ctx, announced{back, front.Addr()}, nil)
-	peer.launch.entrance = behind
+	peer.launch.switchboard.Entrance = behind
 	w.serving.Go(w.serve)
 	t.Cleanup(func() {
-		peer.launch.entrance = before
+		peer.launch.switchboard.Entrance = before
 		w.Close()
 		w.cut()
 		cancel()
@@ -253,7 +253,7 @@ func TestRequestedBridgeIsReported(t *testing.T) {
 	if !ok {
 		t.Fatal("no job")
 	}
-	job.do(func() { job.open(job.local[view.Process{}], view.Process{Rank: 1}, proclink.Stream) })
+	job.do(func() { job.board.Open(view.Process{}, view.Process{Rank: 1}, proclink.Stream) })
 	if _, there := j.paths(0); there.GetKind() != "stream" || !strings.Contains(there.GetWhy(), "no tcp: the processes could not agree on keys over it") || strings.Contains(there.GetWhy(), "not allowed") {
 		t.Errorf("got %v, want stream and the reason why not tcp", there)
 	}

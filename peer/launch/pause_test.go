@@ -213,7 +213,7 @@ func TestO2ReplicatedJobIsHandedOverBeforeSuspension(t *testing.T) {
 		t.Errorf("the submitter reads %v", m)
 	}
 	hosted := j.hosted(0)
-	hosted.do(func() { hosted.pausedAt = hosted.pausedAt.Add(-updateTimeout) })
+	hosted.do(func() { hosted.reclaim.pausedAt = hosted.reclaim.pausedAt.Add(-updateTimeout) })
 	if m := await(j.links[0], (*jobpb.FromPeer).GetPaused); m.Rule != pause.Rule {
 		t.Errorf("the submitter reads %v", m)
 	}

@@ -1,8 +1,6 @@
 package launch
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -11,9 +9,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
-	"github.com/rs/zerolog"
-
-	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
 // TestErrorsDoNotDiscloseDialResults names a peer at an address with another listener, and at one
@@ -43,12 +38,6 @@ func TestErrorsDoNotDiscloseDialResults(t *testing.T) {
 		}
 		if got, want := text(fmt.Errorf("fetch: %w", err)), fmt.Sprintf("peer %s was not reached", other); !strings.HasSuffix(got, want) || !strings.HasPrefix(got, "fetch: ") {
 			t.Errorf("got %q for %q", got, err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 2*dialPause)
-		defer cancel()
-		j := &job{service: from.launch, log: zerolog.Nop()}
-		if _, _, err := j.dial(ctx, other, &pb.Open{}); !errors.Is(err, errNotReached) {
-			t.Errorf("dial of a channel: %q", err)
 		}
 	}
 }

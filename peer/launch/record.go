@@ -3,23 +3,39 @@ package launch
 import (
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/p2pmpi/p2pmpi/peer/owner/journal"
 )
 
-// entry returns the job's entry in the owner's journal while it runs.
-func (j *job) entry() journal.Entry {
-	return journal.Entry{
-		Job: j.spec.ID, Submitter: j.submitter.String(), Class: string(j.decision.Class),
-		Kind: string(j.decision.Kind), Program: j.spec.Name, Digest: j.program.Digest, Signed: j.signed,
-		Processes: len(j.order), Since: j.since.UTC().Round(0),
-	}
+// A record is the entry of a job in the owner's journal. A job that never ran takes no room there.
+type record struct {
+	journal *journal.Journal // nil: none
+	log     zerolog.Logger
+	entry   journal.Entry
+	begun   bool
 }
 
-// finalEntry returns the job's entry after the job has ended and its processes are gone.
-func (j *job) finalEntry() journal.Entry {
-	e := j.entry()
-	e.Until, e.Ended, e.Staged = time.Now().UTC().Round(0), clip(j.ended.Error()), j.progress.here.Load()
-	for _, p := range j.local {
+func newRecord(to *journal.Journal, a admission, since time.Time, log zerolog.Logger) record {
+	return record{journal: to, log: log, entry: journal.Entry{
+		Job: a.spec.ID, Submitter: a.spec.Submitter.String(), Class: string(a.decision.Class),
+		Kind: string(a.decision.Kind), Program: a.spec.Name, Digest: a.program.Digest, Signed: a.signed,
+		Since: since.UTC().Round(0),
+	}}
+}
+
+// begin records a job of which processes run.
+func (r *record) begin(processes int) {
+	r.begun, r.entry.Processes = true, processes
+	r.write()
+}
+
+// finish records the end of the job, after its processes are gone. staged is the size of its files.
+func (r *record) finish(reason error, staged int64, here processSet) {
+	e := &r.entry
+	e.Processes = len(here.order)
+	e.Until, e.Ended, e.Staged = time.Now().UTC().Round(0), clip(reason.Error()), staged
+	for _, p := range here.local {
 		if p.live == nil {
 			continue
 		}
@@ -28,15 +44,17 @@ func (j *job) finalEntry() journal.Entry {
 			e.Output += int64(p.out[s].all)
 		}
 	}
-	return e
+	if r.begun {
+		r.write()
+	}
 }
 
-// record writes an entry to the journal. If that fails, it logs a warning and the job continues.
-func (j *job) record(e journal.Entry) {
-	if j.service.config.Journal == nil {
+// write writes the entry to the journal. If that fails, it logs a warning and the job continues.
+func (r *record) write() {
+	if r.journal == nil {
 		return
 	}
-	if err := j.service.config.Journal.Add(e); err != nil {
-		j.log.Warn().Err(err).Msg("job not recorded in the journal")
+	if err := r.journal.Add(r.entry); err != nil {
+		r.log.Warn().Err(err).Msg("job not recorded in the journal")
 	}
 }

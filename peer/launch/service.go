@@ -8,6 +8,8 @@ import (
 	"math"
 	"net/netip"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +30,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/module/wasm"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
@@ -40,7 +43,7 @@ import (
 // The protocols that a Service implements.
 const (
 	ControlProtocol protocol.ID = "/p2pmpi/job/1.0.0"
-	ChannelProtocol protocol.ID = "/p2pmpi/channel/1.0.0"
+	ChannelProtocol             = switchboard.ChannelProtocol
 )
 
 // Supervise runs this process as a process supervisor or as a module runner, if a Service started it as
@@ -109,15 +112,14 @@ type Service struct {
 	expected *misconduct.Quota // such streams of submitters that hold slots here
 
 	conduct       *misconduct.Log
-	logPace       misconduct.Pace    // limits log lines about the jobs of each submitter
-	reconnectPace misconduct.Pace    // limits log lines about submitters that reconnect
-	entrance      *entrance.Entrance // nil if direct connections are not accepted
+	logPace       misconduct.Pace // limits log lines about the jobs of each submitter
+	reconnectPace misconduct.Pace // limits log lines about submitters that reconnect
+	switchboard   *switchboard.Service
 
 	protecting sync.Mutex // guards what jobs set in the connection manager and the address book
 
 	mu        sync.Mutex
 	closed    bool
-	obstacles map[p2ppeer.ID]time.Time // end of the time in which this peer does not connect to them directly
 	jobs      map[string]*job
 	paused    Pause
 	kept      map[*job]int64 // bytes of files of jobs that have released their slots
@@ -156,7 +158,6 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		expected:      misconduct.NewQuota(math.MaxInt, maxPendingEach),
 		jobs:          make(map[string]*job),
 		kept:          make(map[*job]int64),
-		obstacles:     make(map[p2ppeer.ID]time.Time),
 		gone:          make(chan struct{}),
 	}
 	if c.Dials == nil {
@@ -186,8 +187,9 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		s.config.Channels = proclink.Kinds
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.switchboard = &switchboard.Service{Host: h, Dials: s.config.Dials, Punches: c.Punches}
 	if c.DataListen != "" {
-		if s.entrance, err = entrance.Listen(s.ctx, c.DataListen, c.Mapped); err != nil {
+		if s.switchboard.Entrance, err = entrance.Listen(s.ctx, c.DataListen, c.Mapped); err != nil {
 			s.cancel()
 			return nil, err
 		}
@@ -240,8 +242,8 @@ func (s *Service) Close() error {
 	s.cancel()
 	s.serving.Wait()
 	s.session.Close()
-	if s.entrance != nil {
-		s.entrance.Close()
+	if e := s.switchboard.Entrance; e != nil {
+		e.Close()
 	}
 	return nil
 }
@@ -266,7 +268,11 @@ func (s *Service) claim(j *job) error {
 		case before.submitter != j.submitter:
 			return fmt.Errorf("job %s of another submitter is already at this peer", j.spec.ID)
 		}
-		before.do(before.yieldToNewAttempt)
+		before.do(func() { // this peer may wait for the submitter to reconnect, or may not know that the connection was cut
+			if before.settings.init == awaitsBegin {
+				before.end(errNewAttempt)
+			}
+		})
 		select {
 		case <-gone:
 		case <-ctx.Done():
@@ -325,14 +331,7 @@ type JobStatus struct {
 }
 
 // A Channel is a connection from a process of this peer to a process of another peer.
-type Channel struct {
-	From, To view.Process
-	Peer     p2ppeer.ID
-	Kind     proclink.Kind
-	Way      connection.Way
-	Relay    p2ppeer.ID // relay that the channel uses, if any
-	Why      string     // reason why no better kind and no better connection is in use
-}
+type Channel = switchboard.Channel
 
 // Channels returns the channels that processes of this peer have opened to other peers, by job.
 func (s *Service) Channels() map[string][]Channel {
@@ -341,28 +340,10 @@ func (s *Service) Channels() map[string][]Channel {
 	s.mu.Unlock()
 	out := make(map[string][]Channel)
 	for _, j := range jobs {
-		if opened, ok := query(j, j.opened); ok {
+		if opened, ok := query(j, func() []Channel { return j.board.Channels() }); ok {
 			out[j.spec.ID] = opened
 		}
 	}
-	return out
-}
-
-// opened returns the channels that the job's processes have opened to other peers.
-func (j *job) opened() (out []Channel) {
-	for id, c := range j.channels {
-		if c.route.kind != "" {
-			out = append(out, Channel{
-				From: id.from, To: id.to, Peer: c.peer,
-				Kind: c.route.kind, Way: c.route.how, Relay: c.route.relay, Why: c.route.why,
-			})
-		}
-	}
-	slices.SortFunc(out, func(a, b Channel) int {
-		return cmp.Or(
-			cmp.Compare(a.From.Rank, b.From.Rank), cmp.Compare(a.From.Replica, b.From.Replica),
-			cmp.Compare(a.To.Rank, b.To.Rank), cmp.Compare(a.To.Replica, b.To.Replica))
-	})
 	return out
 }
 
@@ -375,12 +356,12 @@ func (s *Service) Jobs() []JobStatus {
 		hosted = append(hosted, j)
 		var paused time.Time
 		if j.state == Running && j.suspended.Load() {
-			paused = j.pausedAt
+			paused = j.reclaim.pausedAt
 		}
 		jobs = append(jobs, JobStatus{
-			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
-			Kind: j.decision.Kind, Class: j.decision.Class,
-			Processes: slices.Clone(j.order), Since: j.since, State: j.state, Movable: s.canMigrate(j),
+			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.stager.program.Digest,
+			Kind: j.admission.decision.Kind, Class: j.admission.decision.Class,
+			Processes: slices.Clone(j.here.order), Since: j.since, State: j.state, Movable: s.canMigrate(j),
 		})
 	}
 	s.mu.Unlock()
@@ -391,4 +372,89 @@ func (s *Service) Jobs() []JobStatus {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job))
 	})
 	return jobs
+}
+
+// Partners returns the peers that jobs here need, and how long each may be silent. It includes the jobs
+// that are staged or have begun.
+func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[p2ppeer.ID]time.Duration)
+	for _, j := range s.jobs {
+		for p, bears := range j.partners {
+			out[p] = max(out[p], bears)
+		}
+	}
+	return out
+}
+
+// Renew makes processes reopen their channels to a peer, after the connection to it was renewed. The
+// channels may wait for a broken link, or for an address that has changed.
+func (s *Service) Renew(peer p2ppeer.ID) {
+	s.switchboard.RetryDirect(peer)
+	s.mu.Lock()
+	jobs := slices.Collect(maps.Values(s.jobs))
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.do(func() { j.board.Renew(peer) })
+	}
+}
+
+// keep records the data that a job keeps. It returns false if all jobs together would keep too much.
+func (s *Service) keep(j *job, bytes int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all, processes := bytes, len(j.here.order)
+	for other, n := range s.kept {
+		all, processes = all+n, processes+len(other.here.order)
+	}
+	if all > maxKept || processes > maxKeptProcesses {
+		return false
+	}
+	s.kept[j] = bytes
+	return true
+}
+
+// freeUnusedMemory returns unused memory to the system at once, and again when the peer is idle.
+func (s *Service) freeUnusedMemory() {
+	freeMemory()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.idleTimer.Reset(idleAfter)
+	}
+}
+
+// idle reports whether the service hosts no job.
+func (s *Service) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.jobs) == 0
+}
+
+// idleAfter is the time after its last job until a peer counts as idle. Transfers in progress have ended by
+// then.
+const idleAfter = 3 * time.Second
+
+// freeMemory returns unused memory to the system. Pools, such as buffers of file transfers, release their
+// memory only at the second call.
+func freeMemory() {
+	runtime.GC()
+	debug.FreeOSMemory()
+}
+
+// newIdleTimer returns the stopped timer of a service that may become idle.
+func newIdleTimer(s *Service) *time.Timer {
+	t := time.AfterFunc(idleAfter, func() {
+		if !s.enter() {
+			return
+		}
+		defer s.serving.Done()
+		if s.idle() {
+			freeMemory()
+			s.session.Close()
+		}
+	})
+	t.Stop()
+	return t
 }

@@ -1,13 +1,18 @@
 package launch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"runtime"
+	"sync/atomic"
 
 	"golang.org/x/time/rate"
+
+	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
@@ -26,6 +31,55 @@ type queuedMessage struct {
 // waits. It contains everything that the earlier ones stated.
 const maxQueuedMessages = 4096
 
+// A messageQueue holds the messages to a process.
+type messageQueue struct {
+	outgoing chan queuedMessage
+	early    []queuedMessage           // messages for a process that has not sent Hello
+	unread   atomic.Pointer[view.View] // view that the Update in outgoing will carry; nil: no Update is queued
+}
+
+// add queues a message. It returns false if the process leaves too many messages unread.
+func (q *messageQueue) add(l queuedMessage, greeted bool) bool {
+	if !greeted && len(q.early) < maxQueuedMessages {
+		q.early = append(q.early, l)
+		return true
+	}
+	select {
+	case q.outgoing <- l:
+		return true
+	default:
+		l.drop()
+		return false
+	}
+}
+
+// dropEarly drops the messages to a process that will not send Hello.
+func (q *messageQueue) dropEarly() {
+	for _, l := range q.early {
+		l.drop()
+	}
+	q.early = nil
+}
+
+// deliver sends the queued messages until ctx ends.
+func (q *messageQueue) deliver(ctx context.Context, socket *proclink.Conn) {
+	for {
+		select {
+		case l := <-q.outgoing:
+			if l.message.Type == proclink.Update {
+				l.message.View = q.unread.Swap(nil)
+			}
+			socket.Send(l.message, l.descriptor) // an error means that the process has ended
+			l.drop()
+		case <-ctx.Done():
+			for len(q.outgoing) > 0 {
+				(<-q.outgoing).drop()
+			}
+			return
+		}
+	}
+}
+
 // listen turns the process's messages into events until its control socket closes.
 func (p *process) listen(heard chan<- struct{}) {
 	defer p.job.running.Done()
@@ -40,7 +94,7 @@ func (p *process) listen(heard chan<- struct{}) {
 		var broken *net.OpError
 		switch {
 		case err == nil:
-			if !p.job.do(func() { p.job.handleProcess(p, m) }) || pace.wait(p.job.ctx, max(p.live.socket.Last(), minBurst)) != nil {
+			if !p.job.do(func() { p.handle(m) }) || pace.wait(p.job.ctx, max(p.live.socket.Last(), minBurst)) != nil {
 				return
 			}
 			continue
@@ -70,26 +124,6 @@ func (p *process) protocolError(err error) {
 	p.end("violated the protocol of its control socket: " + err.Error())
 }
 
-// deliver sends the queued messages until the process ends.
-func (p *process) deliver() {
-	defer p.job.running.Done()
-	for {
-		select {
-		case l := <-p.outgoing:
-			if l.message.Type == proclink.Update {
-				l.message.View = p.unread.Swap(nil)
-			}
-			p.live.socket.Send(l.message, l.descriptor) // an error means that the process has ended
-			l.drop()
-		case <-p.ctx.Done():
-			for len(p.outgoing) > 0 {
-				(<-p.outgoing).drop()
-			}
-			return
-		}
-	}
-}
-
 // drop closes the message's descriptor.
 func (l queuedMessage) drop() {
 	if l.descriptor != nil {
@@ -101,162 +135,127 @@ func (l queuedMessage) drop() {
 // would not understand the message, so send keeps it until then.
 func (p *process) send(m proclink.Message, descriptor *os.File) {
 	l := queuedMessage{m, descriptor}
-	switch {
-	case p.exit != nil || p.failedInView:
+	if p.exit != nil || p.failedInView {
 		l.drop()
-	case !p.greeted && len(p.early) < maxQueuedMessages:
-		p.early = append(p.early, l)
-	default:
-		select {
-		case p.outgoing <- l:
-		default:
-			l.drop()
-			p.end("does not read its control socket")
-		}
+	} else if !p.queue.add(l, p.greeted) {
+		p.end("does not read its control socket")
 	}
 }
 
 // begin lets the process leave mpj.Init, if the process has called it and the job has begun. A process that
 // was added later must also be in the view.
 func (p *process) begin() {
-	v := p.job.view
-	if !p.initialized || !p.job.begun || p.begun || p.added && v.State(p.id) == view.Vacant {
+	v := p.job.views.current
+	if !p.initialized || p.job.settings.init != initReturns || p.begun || p.added && v.State(p.id) == view.Vacant {
 		return
 	}
 	p.begun = true
-	p.send(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, ToleratedHang: p.job.hang}, nil)
+	p.send(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.settings.places, ToleratedHang: p.job.detection.hang}, nil)
 }
 
-// handleProcess handles one message of a process.
-func (j *job) handleProcess(p *process, m proclink.Message) {
+// refuse tells the process that it gets no channel to another process.
+func (p *process) refuse(to view.Process, err error) {
+	p.send(proclink.Message{Type: proclink.Refused, Process: &to, Text: text(err)}, nil)
+}
+
+// handle handles one message of the process.
+func (p *process) handle(m proclink.Message) {
+	j := p.job
 	switch {
 	case p.exit != nil || p.failedInView:
 	case m.Type == proclink.Hello && !p.greeted:
-		j.greet(p, m.Version)
+		p.greet(m.Version)
 	case m.Type == proclink.Init && p.greeted && !p.initialized:
 		if len(m.Key) != proclink.KeySize {
 			p.protocolError(fmt.Errorf("key of %d bytes", len(m.Key)))
 			return
 		}
-		p.initialized, p.key = true, m.Key
-		j.send(initialized(p))
+		p.initialized = true
+		j.send(initialized(p.id, m.Key))
 		p.begin()
 	case m.Type == proclink.Open && p.initialized && m.Process != nil:
-		j.open(p, *m.Process, m.Kind)
+		j.board.Open(p.id, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
-		j.alive.Answered(p.id)
-		p.logScheduled()
-	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
-		j.handleDiverged(p, *m.Divergence)
-	case m.Type == proclink.LogDropped && p.greeted && j.heal:
-		j.handleUnkept(p, m)
-	case m.Type == proclink.Healed && p.initialized && p.joining && !p.healed:
-		p.healed = true
-		j.send(healed(p.id, m.Count, m.Bytes))
+		j.liveness.answered(p.id)
+	case m.Type == proclink.LogDropped && p.greeted && j.settings.heal:
+		p.report(m)
 	case m.Type == proclink.Flush && p.initialized && !p.finalized:
 		p.flush(m)
-	case m.Type == proclink.Ahead && p.initialized:
-		j.handleAhead(p)
-	case m.Type == proclink.Stalled && p.initialized:
-		j.handleStalled(p)
-	case m.Type == proclink.UpToDate && p.initialized && m.UpToDate != nil:
-		j.handleUpToDate(p, *m.UpToDate)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
-		if err := protection.ValidSums(m.Sums, j.view); err != nil {
+		if err := protection.ValidSums(m.Sums, j.views.current); err != nil {
 			p.protocolError(err)
 			return
 		}
-		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
-		j.alive.Forget(p.id) // it may take long to exit
-		p.logScheduled()
+		p.finalized, p.account = true, account{sums: m.Sums, summed: m.Summed}
+		j.liveness.finalized(p.id)
 		j.send(finalized(p.id))
 		p.send(proclink.Message{Type: proclink.Bye}, nil)
 	case m.Type == proclink.Abort && p.greeted && !p.aborted:
 		p.aborted = true
 		j.send(aborted(p.id, m.Code, m.Text))
 		p.end("has called Abort") // so that its output ends
+	case m.Type == proclink.Healed && p.joining && !p.reports.healed && p.initialized, reportsOnReplicas(m) && p.initialized:
+		p.report(m)
 	default:
 		p.protocolError(fmt.Errorf("message %.20q out of order", m.Type))
 	}
 }
 
-// maxDiverged bounds a process's reports of messages on which replicas differ. The engine of an honest
-// process sends fewer.
-const maxDiverged = 512
-
-// handleDiverged reports to the submitter that replicas of a rank diverged.
-func (j *job) handleDiverged(p *process, d protection.Divergence) {
-	if p.diverged++; p.diverged > maxDiverged {
-		p.protocolError(fmt.Errorf("more than %d divergences", maxDiverged))
-		return
-	}
-	if err := d.Valid(p.id, j.view); err != nil {
+// report passes a report of the process on to the submitter.
+func (p *process) report(m proclink.Message) {
+	out, err := p.reports.take(p.id, m, p.job.views.current)
+	switch {
+	case err != nil:
 		p.protocolError(err)
 		return
-	}
-	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Bool("differs", d.Differs()).Stringer("message", d).Msg("divergence")
-	j.send(diverged(p.id, d))
-}
-
-// handleUnkept reports to the submitter that a process cannot bring a new replica up to date, either
-// permanently or, if Lapsed, until the program's next checkpoint.
-func (j *job) handleUnkept(p *process, m proclink.Message) {
-	said := &p.unkept
-	if m.Lapsed {
-		said = &p.lapsed
-	}
-	if *said {
+	case out == nil:
 		return
+	case m.Type == proclink.Diverged:
+		p.warn().Bool("differs", m.Divergence.Differs()).Stringer("message", m.Divergence).Msg("divergence")
+	case m.Type == proclink.LogDropped:
+		p.warn().Str("why", clip(m.Text)).Bool("until a checkpoint", m.Lapsed).Msg("the process cannot bring a new replica up to date")
 	}
-	*said = true
-	j.send(unkept(p.id, m.Text, m.Lapsed))
-	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Str("why", m.Text[:min(len(m.Text), maxText)]).
-		Bool("until a checkpoint", m.Lapsed).Msg("the process cannot bring a new replica up to date")
+	p.job.send(out)
 }
 
-// maxAheads bounds how many reports of a process that it is ahead of its master are handled. The engine of
-// an honest process doubles the interval each time.
-const maxAheads = 1024
-
-// handleAhead reports to the submitter that a process is ahead of its rank's master.
-func (j *job) handleAhead(p *process) {
-	if p.aheads++; p.aheads <= maxAheads {
-		j.send(ahead(p.id))
-	}
+// warn returns a warning about the process.
+func (p *process) warn() *zerolog.Event {
+	return p.job.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica)
 }
 
-// maxStalls bounds how many reports of a process are handled that its rank waits for other replicas or that
-// it is up to date.
-const maxStalls = 4096
-
-// handleStalled reports to the submitter that a master waits for other replicas of its rank.
-func (j *job) handleStalled(p *process) {
-	if p.stalls++; p.stalls <= maxStalls {
-		j.send(stalled(p.id))
-	}
-}
-
-// handleUpToDate reports to the submitter that a process, which the view has set aside, is up to date. It
-// drops repeated reports, and those about another epoch than the one in which the process was set aside.
-func (j *job) handleUpToDate(p *process, a protection.UpToDate) {
-	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
-		p.upToDate = a
-		p.stalls++
-		j.send(upToDate(p.id, a))
-	}
-}
-
-// greet answers a process's Hello.
-func (j *job) greet(p *process, protocol int) {
+// greet answers the process's Hello.
+func (p *process) greet(protocol int) {
 	if protocol != version.Protocol {
 		p.end(fmt.Sprintf("the program speaks protocol %d, its peer %d", protocol, version.Protocol))
 		return
 	}
-	early := p.early
-	p.greeted, p.early = true, nil
-	j.setup(p)
+	early := p.queue.early
+	p.greeted, p.queue.early = true, nil
+	p.setup()
 	for _, l := range early {
 		p.send(l.message, l.descriptor)
 	}
-	j.alive.Watch(p.id)
+	p.job.liveness.programs.Watch(p.id)
+}
+
+// setup tells the process its rank and replica, and the state of the job.
+func (p *process) setup() {
+	j, v, id := p.job, p.job.views.current, p.id
+	if p.joining && v.State(id) == view.Vacant {
+		next, q, ok := v.Join(id.Rank)
+		if !ok || q != id {
+			p.end(fmt.Sprintf("no process %v can join the job now", id))
+			return
+		}
+		v = next // if a view of this epoch with the process ever exists, it is this one
+	}
+	m := proclink.Message{
+		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.board.Table().Here > runtime.NumCPU(),
+		Heal: j.settings.heal, Joining: p.joining,
+	}
+	bells, cell := j.board.Bell(id)
+	if bells != nil {
+		m.Kind, m.Cell = proclink.Shm, cell
+	}
+	p.send(m, bells)
 }

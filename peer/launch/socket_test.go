@@ -13,15 +13,15 @@ import (
 func TestO4OnlyTheLatestViewIsQueued(t *testing.T) {
 	j := &job{ctx: t.Context()}
 	j.spec = &jobspec.Spec{N: 2, R: 1}
-	p := newProcess(j, view.Process{}, 0)
+	p := newProcess(j, view.Process{})
 	p.greeted = true
 	v := view.New(2, 1)
 	for range 2 * maxQueuedMessages {
 		v.Epoch++
 		p.adopt(v)
 	}
-	if len(p.outgoing) != 1 || p.reason != "" {
-		t.Fatalf("%d messages wait, and the process %q", len(p.outgoing), p.reason)
+	if len(p.queue.outgoing) != 1 || p.reason != "" {
+		t.Fatalf("%d messages wait, and the process %q", len(p.queue.outgoing), p.reason)
 	}
 	line, inherited, err := proclink.Pair()
 	if err != nil {
@@ -34,8 +34,7 @@ func TestO4OnlyTheLatestViewIsQueued(t *testing.T) {
 	}
 	defer program.Close()
 	p.live = &instance{socket: line}
-	j.running.Add(1)
-	go p.deliver() // ends with the process
+	j.running.Go(func() { p.queue.deliver(p.ctx, line) }) // ends with the process
 	defer j.running.Wait()
 	defer p.cancel()
 	for range 2 { // later views arrive too

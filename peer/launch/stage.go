@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -13,144 +14,123 @@ import (
 	"github.com/libp2p/go-libp2p/core/peerstore"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 )
 
-// progress counts the bytes of a job's files.
-type progress struct{ here, total atomic.Int64 }
+// A stager brings the files of a job to this peer, lays them out, and serves them to others.
+type stager struct {
+	files       *filetransfer.Service
+	spec        *jobspec.Spec
+	program     jobspec.Program // for this machine
+	folder      scratch.Job
+	here, total atomic.Int64 // bytes of the files
+	serving     []func()     // functions that end serving files
+	unshare     func()       // permanently stops serving files to the job's other peers
+}
 
-// shareFiles exchanges the files that this peer fetches for the job with some of the job's other peers.
-// That ends with the job, or when the owner needs the machine.
-func (j *job) shareFiles() {
+// share exchanges the files that this peer fetches for the job with some of the job's other peers. That ends
+// with close, or with unshare. pace delays what this peer sends; nil: there is no limit.
+func (s *stager) share(fellows []fellow, book peerstore.AddrBook, pace func(ctx context.Context, n int) error) {
 	var ids, near []p2ppeer.ID
-	for _, f := range j.fellows {
+	for _, f := range fellows {
 		ids = append(ids, f.ID)
 		if f.near {
 			near = append(near, f.ID)
 		}
-		j.service.host.Peerstore().AddAddrs(f.ID, f.Addrs, peerstore.TempAddrTTL)
+		book.AddAddrs(f.ID, f.Addrs, peerstore.TempAddrTTL)
 	}
-	if j.limitsUpload() {
-		j.serving = append(j.serving, j.service.config.Files.Pace(j.spec.ID, j.pacing))
+	if pace != nil {
+		s.serving = append(s.serving, s.files.Pace(s.spec.ID, pace))
 	}
-	j.unshare = j.service.config.Files.Share(j.spec.ID, j.submitter, ids, near)
-	j.serving = append(j.serving, j.unshare)
+	s.unshare = s.files.Share(s.spec.ID, s.spec.Submitter, ids, near)
+	s.serving = append(s.serving, s.unshare)
 }
 
-// stage fetches the job's files and lays them out.
-func (j *job) stage() {
-	defer j.working.Done()
-	err := j.makeFolders()
-	if err == nil {
-		err = j.bring(j.ctx)
-	}
-	if err == nil && j.program.Wasm() {
-		err = j.bringModule()
-	}
-	j.do(func() { j.staged(err) })
+// offer serves output files to the submitter, until close.
+func (s *stager) offer(files map[filetransfer.Digest]filetransfer.Source) {
+	s.serving = append(s.serving, s.files.Serve(s.spec.ID, []p2ppeer.ID{s.spec.Submitter}, files))
 }
 
-func (j *job) staged(err error) {
-	if err != nil {
-		j.refuse(prepared(err, nil), err)
-		return
+// close ends serving files, and lets the store evict those of the job.
+func (s *stager) close() {
+	for _, stop := range s.serving {
+		stop()
 	}
-	j.reportStaging()
-	j.lastMessageAt, j.stagedAt = time.Now(), time.Now()
-	j.enter(Staged)
-	j.send(prepared(nil, machineOf(j.spec.ID)))
-}
-
-const (
-	// startTimeout is how long a submitter may be silent after staging. It is many times the interval at
-	// which the submitter reports that other peers still stage.
-	startTimeout = 2 * time.Minute
-	// maxStaged bounds the total time between staging and Start, whatever the submitter reports.
-	maxStaged = time.Hour
-)
-
-// awaitStart ends a staged job whose submitter is connected and silent for too long, or delays Start for
-// too long. Slots are not reserved forever.
-func (j *job) awaitStart() {
-	switch {
-	case time.Since(j.lastMessageAt) > startTimeout:
-		j.end(fmt.Errorf("no message from the submitter for %v after staging", startTimeout))
-	case time.Since(j.stagedAt) > maxStaged:
-		j.end(fmt.Errorf("the submitter has not started the job for %v after staging", maxStaged))
-	}
-}
-
-// reportStaging reports progress. Until the processes run, it also tells the submitter that this peer is
-// present.
-func (j *job) reportStaging() { j.send(staging(j.progress.here.Load(), j.progress.total.Load())) }
-
-// reportPresence tells the submitter that this peer is present, as long as its fault detector may not watch
-// this peer yet.
-func (j *job) reportPresence() {
-	switch j.state {
-	case Staging, Staged, Starting:
-		j.reportStaging()
-	case Running:
-		if time.Now().Before(j.reportsUntil) {
-			j.reportStaging()
-		}
-	}
-}
-
-func (j *job) makeFolders() error {
-	err := j.folder.Make()
-	for _, p := range j.order {
-		if err == nil {
-			err = j.folder.MakeProcess(p)
-		}
-	}
-	return err
+	s.files.Store().Unpin(s.spec.ID)
 }
 
 // layOutAttempts bounds how often files that turn out to be corrupted in the store are fetched again.
 const layOutAttempts = 3
 
-// bring fetches the files that the store lacks, and copies them into the folders.
-func (j *job) bring(ctx context.Context) error {
-	inputs, err := j.fetchManifest(ctx)
+// An inputCheck returns an error if input files are too large for a number of processes.
+type inputCheck func(inputs filetransfer.Manifest, processes int) error
+
+// bring fetches the files that the store lacks, and copies them into new folders for the given processes.
+func (s *stager) bring(ctx context.Context, processes []view.Process, check inputCheck) error {
+	if err := s.folder.Make(); err != nil {
+		return err
+	}
+	for _, p := range processes {
+		if err := s.folder.MakeProcess(p); err != nil {
+			return err
+		}
+	}
+	program, err := s.programManifest()
 	if err != nil {
 		return err
 	}
-	program, err := j.programManifest()
-	if err != nil {
+	return s.fetchAndLayOut(ctx, program, processes, len(processes), check)
+}
+
+// bringAdded gives an added process the input files of the job, which are usually here already. all is the
+// number of processes of the job here, including the new one.
+func (s *stager) bringAdded(ctx context.Context, p view.Process, all int, check inputCheck) error {
+	if err := s.folder.MakeProcess(p); err != nil {
 		return err
 	}
-	if err := j.checkInputs(inputs, len(j.order)); err != nil {
+	return s.fetchAndLayOut(ctx, nil, []view.Process{p}, all, check)
+}
+
+// fetchAndLayOut fetches the program, unless it is nil, and the inputs, and lays them out for processes.
+func (s *stager) fetchAndLayOut(ctx context.Context, program filetransfer.Manifest, processes []view.Process, all int, check inputCheck) error {
+	inputs, err := s.fetchManifest(ctx)
+	if err == nil {
+		err = check(inputs, all)
+	}
+	if err != nil {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
-		if err = j.fetch(ctx, program.Wants(), inputs.Wants()); err != nil {
+		if err = s.fetch(ctx, program.Wants(), inputs.Wants()); err != nil {
 			return err
 		}
-		err = j.layOut(ctx, program, inputs, j.order)
+		err = s.layOut(ctx, program, inputs, processes)
 		if !errors.Is(err, filetransfer.ErrMissing) || attempt == layOutAttempts {
 			return err
 		}
 	}
 }
 
-func (j *job) fetchManifest(ctx context.Context) (filetransfer.Manifest, error) {
-	digest, err := filetransfer.ParseDigest(j.spec.Inputs)
+func (s *stager) fetchManifest(ctx context.Context) (filetransfer.Manifest, error) {
+	digest, err := filetransfer.ParseDigest(s.spec.Inputs)
 	if err != nil {
 		return nil, err
 	}
-	want := filetransfer.Want{Digest: digest, Size: j.spec.InputsLen, Pieces: j.spec.InputsPieces, Name: "list of input files"}
-	return j.service.config.Files.FetchManifest(ctx, j.submitter, j.spec.ID, want)
+	want := filetransfer.Want{Digest: digest, Size: s.spec.InputsLen, Pieces: s.spec.InputsPieces, Name: "list of input files"}
+	return s.files.FetchManifest(ctx, s.spec.Submitter, s.spec.ID, want)
 }
 
 // programManifest returns the manifest of the job's executable. The file keeps its own name if that is a
 // valid file name.
-func (j *job) programManifest() (filetransfer.Manifest, error) {
-	digest, err := filetransfer.ParseDigest(j.program.Digest)
+func (s *stager) programManifest() (filetransfer.Manifest, error) {
+	digest, err := filetransfer.ParseDigest(s.program.Digest)
 	if err != nil {
 		return nil, err
 	}
-	m := filetransfer.Manifest{{Path: path.Base(j.spec.Name), Size: j.program.Size, Mode: 0o700, Digest: digest, Pieces: j.program.Pieces}}
+	m := filetransfer.Manifest{{Path: path.Base(s.spec.Name), Size: s.program.Size, Mode: 0o700, Digest: digest, Pieces: s.program.Pieces}}
 	if m.Validate() != nil {
 		m[0].Path = "program"
 	}
@@ -159,19 +139,18 @@ func (j *job) programManifest() (filetransfer.Manifest, error) {
 
 // fetch fetches lists of files. Each list is shared only among the peers that fetch the same one: programs
 // differ between platforms.
-func (j *job) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
-	files := j.service.config.Files
+func (s *stager) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
 	var here, total int64
 	for _, w := range slices.Concat(lists...) {
 		total += w.Size
-		if files.Store().Has(w.Digest) {
+		if s.files.Store().Has(w.Digest) {
 			here += w.Size
 		}
 	}
-	j.progress.here.Store(here)
-	j.progress.total.Store(total)
+	s.here.Store(here)
+	s.total.Store(total)
 	for _, list := range lists {
-		if err := files.Fetch(ctx, j.submitter, j.spec.ID, list, func(bytes int64) { j.progress.here.Add(bytes) }); err != nil {
+		if err := s.files.Fetch(ctx, s.spec.Submitter, s.spec.ID, list, func(bytes int64) { s.here.Add(bytes) }); err != nil {
 			return err
 		}
 	}
@@ -180,15 +159,48 @@ func (j *job) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
 
 // layOut copies the files for each of the given processes, so that no process can change what another
 // reads.
-func (j *job) layOut(ctx context.Context, program, inputs filetransfer.Manifest, processes []view.Process) error {
-	store := j.service.config.Files.Store()
-	if err := store.Materialize(ctx, program, j.folder.Program()); err != nil {
+func (s *stager) layOut(ctx context.Context, program, inputs filetransfer.Manifest, processes []view.Process) error {
+	store := s.files.Store()
+	if err := store.Materialize(ctx, program, s.folder.Program()); err != nil {
 		return fmt.Errorf("lay out program: %w", err)
 	}
 	for _, p := range processes {
-		if err := store.Materialize(ctx, inputs, j.folder.Process(p)); err != nil {
+		if err := store.Materialize(ctx, inputs, s.folder.Process(p)); err != nil {
 			return fmt.Errorf("lay out inputs of process %v: %w", p, err)
 		}
 	}
 	return nil
+}
+
+// executable returns the path at which the job's program was laid out.
+func (s *stager) executable() (string, error) {
+	m, err := s.programManifest()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(s.folder.Program(), path.Base(m[0].Path)), nil
+}
+
+// maxManifest leaves room for the rest of the message that carries a manifest.
+const maxManifest = jobpb.MaxMessage - maxText - 64
+
+// leftTimeout is how long collecting a process's files waits for its descendants to exit. A system call may
+// keep them that long.
+const leftTimeout = 10 * time.Second
+
+// match finds and hashes the files in a folder that the patterns name.
+func match(ctx context.Context, folder string, patterns []string) ([]byte, map[filetransfer.Digest]filetransfer.Source, error) {
+	sources, err := filetransfer.Match(ctx, folder, patterns)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := filetransfer.Build(ctx, sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	encoded, err := m.Marshal()
+	if err == nil && len(encoded) > maxManifest {
+		err = fmt.Errorf("the list of %d output files has %d bytes, at most %d are allowed", len(m), len(encoded), maxManifest)
+	}
+	return encoded, filetransfer.Locate(m, sources), err
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -14,29 +12,30 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 )
 
 // start reads the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
-	if j.cut != nil {
-		j.refuse(started(j.cut, nil), j.cut)
+	if cut := j.reclaim.cut; cut != nil {
+		j.refuse(started(cut, nil), cut)
 		return
 	}
-	members, err := newMembership(m.Members, j.place())
+	members, err := switchboard.NewTable(m.Members, j.place(), j.here.order)
 	var kinds []proclink.Kind
 	if err == nil {
 		kinds, err = proclink.ParseKinds(m.Channels)
 	}
 	if err == nil {
-		j.members, j.explain, j.heal = members, m.Explain, m.Heal
-		j.setAway(m)
-		j.kinds = both(kinds, j.service.config.Channels)
+		j.board.SetTable(members)
+		j.settings.explain, j.settings.heal = m.Explain, m.Heal
+		j.presence.setAway(m, time.Now())
+		kinds = switchboard.Both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
 	}
 	if err != nil {
@@ -45,53 +44,45 @@ func (j *job) start(m *jobpb.Start) {
 	}
 	j.enter(Starting)
 	j.shareNeeds() // until the job begins, its control stream must not break
-	j.makeBoard()
-	j.protect()
+	spare := 0
+	if j.settings.heal {
+		spare = spareCells
+	}
+	j.board.Start(kinds, spare)
+	j.protected().protect(j.submitter, j.board.Table().Addrs)
 	j.working.Add(1)
-	go j.launchAll(slices.Collect(maps.Keys(j.members.addrs)))
+	go j.launchAll(slices.Collect(maps.Keys(j.board.Table().Addrs)))
 }
 
-// protect keeps the connections to the job's peers from being trimmed, and stores the addresses of those
-// peers.
-func (j *job) protect() {
-	j.service.host.ConnManager().Protect(j.submitter, j.tag())
-	for peer := range j.members.addrs {
-		j.protectPeer(peer)
+// spareCells is the number of doorbells for added processes. Processes without one use pipes.
+const spareCells = 16
+
+// place returns the facts about this part of the job.
+func (j *job) place() switchboard.Place {
+	return switchboard.Place{Self: j.service.host.ID(), Machine: machineOf(j.spec.ID), N: j.spec.N, R: j.spec.R}
+}
+
+// protected returns what protects the connections of the job.
+func (j *job) protected() protectedPeers {
+	return protectedPeers{host: j.service.host, mu: &j.service.protecting, tag: "launch " + j.spec.ID}
+}
+
+// joined adds the row of a process that joins the job.
+func (j *job) joined(row *jobpb.Member) error {
+	p := row.GetProcess().View()
+	if _, known := j.board.Table().PeerOf[p]; known { // its key may be new
+		j.board.Table().Learn(p, row.GetKey())
+		return nil
 	}
-}
-
-// tableTTL is the time for which the addresses of a membership table are stored. The odd nanosecond
-// distinguishes them from addresses of other sources in the address book.
-const tableTTL = time.Hour + time.Nanosecond
-
-func (j *job) protectPeer(peer p2ppeer.ID) {
-	h := j.service.host
-	if peer == h.ID() {
-		return
+	j.superseded(row)
+	if err := j.board.Table().Add(row, j.here.local[p] != nil); err != nil {
+		return err
 	}
-	j.service.protecting.Lock()
-	defer j.service.protecting.Unlock()
-	h.Peerstore().AddAddrs(peer, j.members.addrs[peer], tableTTL)
-	h.ConnManager().Protect(peer, j.tag())
+	peer := p2ppeer.ID(row.GetPeer())
+	j.protected().add(peer, j.board.Table().Addrs[peer])
+	j.take(j.views.ahead)
+	return nil
 }
-
-// unprotect reverts protect. It also removes the addresses that only this job's table named, since room in
-// the address book is limited.
-func (j *job) unprotect() {
-	h := j.service.host
-	h.ConnManager().Unprotect(j.submitter, j.tag())
-	for peer := range j.members.addrs {
-		j.service.protecting.Lock()
-		if !h.ConnManager().Unprotect(peer, j.tag()) { // otherwise another job may need them
-			h.Peerstore().UpdateAddrs(peer, tableTTL, 0)
-		}
-		j.service.protecting.Unlock()
-	}
-}
-
-// tag returns the job's name for the connection manager. The submitter's own side of the job uses another
-// name.
-func (j *job) tag() string { return "launch " + j.spec.ID }
 
 // An instance is a running process: its supervisor, and this peer's ends of its control socket and its
 // pipes.
@@ -135,14 +126,14 @@ const startsAtOnce = 4
 // launchAll starts all processes, or none. peers are the job's peers.
 func (j *job) launchAll(peers []p2ppeer.ID) {
 	defer j.working.Done()
-	instances := make([]*instance, len(j.order))
+	instances := make([]*instance, len(j.here.order))
 	var distances []*jobpb.Distance
 	var measuring sync.WaitGroup
-	measuring.Go(func() { distances = j.measure(j.ctx, peers) }) // runs meanwhile
+	measuring.Go(func() { distances = measure(j.ctx, j.service.host, peers) }) // runs meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
-	err := j.makeGroup()
-	for i, p := range j.order {
+	err := j.confinement.makeGroup()
+	for i, p := range j.here.order {
 		if err != nil {
 			break
 		}
@@ -152,7 +143,7 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 		})
 	}
 	if err = errors.Join(err, starting.Wait()); err == nil {
-		err = j.lowerPriority()
+		err = j.confinement.lowerPriority()
 	}
 	measuring.Wait()
 	if err == nil && j.do(func() { j.launched(instances, distances) }) {
@@ -167,7 +158,7 @@ func (j *job) abandon(instances []*instance) {
 	for _, i := range instances {
 		i.program.Kill() // all at once, before waiting for each
 	}
-	j.raisePriority()
+	j.confinement.raisePriority()
 	for _, i := range instances {
 		i.close()
 	}
@@ -182,7 +173,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 	defer inherited.Close()
 	i := &instance{socket: line}
 	var held supervisor.Limits
-	i.group, held, err = j.confine(p.String())
+	i.group, held, err = j.confinement.confine(p.String())
 	c := supervisor.Command{
 		Title:    "job " + j.spec.ID + " process " + p.String(),
 		Settings: j.spec.Settings,
@@ -213,127 +204,337 @@ func (j *job) launch(p view.Process) (*instance, error) {
 }
 
 // choose sets the program that the process executes, and its arguments.
-func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
-	if j.program.Wasm() {
-		return j.chooseModule(p, c)
+func (j *job) choose(p view.Process, c *supervisor.Command) error {
+	program, err := j.stager.executable()
+	if c.Program, c.Args = program, j.spec.Args; j.stager.program.Wasm() {
+		j.service.config.Engine.runModule(c, program, j.spec, j.confinement.moduleConfig(j.spec), p)
 	}
-	c.Program, err = j.executable()
-	c.Args = j.spec.Args
 	return err
-}
-
-// executable returns the path at which the job's program was laid out.
-func (j *job) executable() (string, error) {
-	m, err := j.programManifest()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(j.folder.Program(), path.Base(m[0].Path)), nil
 }
 
 // launched begins to watch the processes after all of them have started.
 func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
-	for i, id := range j.order {
-		j.local[id].run(instances[i])
+	for i, id := range j.here.order {
+		j.here.local[id].run(instances[i])
 	}
 	j.enter(Running)
-	j.ran = true // a job that never ran takes no room in the journal
-	j.record(j.entry())
+	j.record.begin(len(j.here.order))
 	j.running.Add(1)
 	go newGuard(j, instances).run() // ends with ctx
 	j.send(started(nil, distances))
 }
 
-// Bounds of the gossip period that a submitter requests.
-const (
-	minPeriod = 10 * time.Millisecond
-	maxPeriod = time.Minute
-)
-
-// join makes this peer a member of the job's fault detection group, or of a later generation of it. If this
-// peer is the submitter, it is already a member.
-func (j *job) join(m *jobpb.Join) error {
-	if j.detector != nil && m.Generation > 0 && m.Generation == j.watchers {
-		return nil // repeated, since it might have been lost
+// stage fetches the job's files and lays them out.
+func (j *job) stage() {
+	defer j.working.Done()
+	err := j.stager.bring(j.ctx, j.here.order, j.confinement.checkInputs)
+	if err == nil && j.stager.program.Wasm() {
+		var module string
+		if module, err = j.stager.executable(); err == nil {
+			err = newCompiler(j.service, j.spec, j.stager.program.Digest, &j.confinement, j.log).bring(j.ctx, module)
+		}
 	}
-	if j.detector != nil && m.Generation <= j.watchers {
-		return errOrder(m)
-	}
-	if j.submitter == j.service.host.ID() {
-		j.setToleratedHang(time.Duration(m.HangNs))
-		return nil
-	}
-	group, err := j.watchGroup(m)
-	if err != nil {
-		return err
-	}
-	detector, err := j.service.config.Detector.Join(group)
-	if err != nil {
-		return err
-	}
-	if j.detector == nil && !j.joining {
-		j.reportsUntil = time.Now().Add(reportsFor)
-	}
-	if before := j.detector; before != nil {
-		j.running.Go(before.Close) // it may be about to deliver a verdict, which waits for this goroutine
-	}
-	j.detector, j.watchers, j.silentSince = detector, m.Generation, time.Time{}
-	j.setToleratedHang(group.Hang)
-	j.failed = make(map[p2ppeer.ID]bool)
-	for _, member := range group.Members {
-		j.failed[member] = false
-	}
-	return j.joinViews(m.Views, group.Members)
+	j.do(func() { j.staged(err) })
 }
 
-// watchGroup returns the group that a Join describes.
-func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err error) {
-	period := time.Duration(m.PeriodNs)
-	if period != 0 && (period < minPeriod || period > maxPeriod) {
-		return group, fmt.Errorf("gossip period of %v", period)
-	}
-	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
-	if j.joining && j.detector == nil { // its own group, with the submitter
-		name = jobpb.GroupOf(j.spec.ID, j.order[0])
-	}
-	group = faultdetect.GroupConfig{Job: name, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
-	if m.GossipOnly {
-		group.Mode = faultdetect.Gossip
-	}
-	for i, b := range m.Group {
-		id, err := p2ppeer.IDFromBytes(b)
-		if err != nil {
-			return group, fmt.Errorf("fault detection group: member %d: %w", i, err)
-		}
-		if id == j.service.host.ID() {
-			group.Self = i
-		}
-		group.Members = append(group.Members, id)
-	}
-	if !slices.Contains(group.Members, j.submitter) {
-		return group, errors.New("fault detection group without the submitter")
-	}
-	group.Verdict = func(v faultdetect.Verdict) {
-		if v.State == faultdetect.Failed {
-			j.do(func() { j.peerFailed(group.Members[v.Member], m.Generation) })
-		}
-	}
-	return group, nil
-}
-
-// peerFailed handles the fault detector's verdict that a peer has failed. If the peer is the submitter, it
-// may only be cut off. In a job with a view group it may come back; any other job ends.
-func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
-	if generation != j.watchers {
+func (j *job) staged(err error) {
+	if err != nil {
+		j.refuse(prepared(err, nil), err)
 		return
 	}
-	if peer == j.submitter {
-		if j.views == nil {
-			j.end(errSubmitterFailed)
-			return
+	j.reportStaging()
+	j.presence.lastMessageAt, j.presence.stagedAt = time.Now(), time.Now()
+	j.enter(Staged)
+	j.send(prepared(nil, machineOf(j.spec.ID)))
+}
+
+// reportStaging reports progress. Until the processes run, it also tells the submitter that this peer is
+// present.
+func (j *job) reportStaging() { j.send(staging(j.stager.here.Load(), j.stager.total.Load())) }
+
+// reportPresence tells the submitter that this peer is present, as long as its fault detector may not watch
+// this peer yet.
+func (j *job) reportPresence() {
+	switch j.state {
+	case Staging, Staged, Starting:
+		j.reportStaging()
+	case Running:
+		if time.Now().Before(j.detection.reportsUntil) {
+			j.reportStaging()
 		}
-		j.submitterSilent()
 	}
-	j.failed[peer] = true
-	j.send(suspect([]byte(peer), generation))
+}
+
+// add starts one more process here, or reports to the submitter why it cannot.
+func (j *job) add(m *jobpb.Add) error {
+	ids, err := checkJoiner([]*jobpb.Process{m.GetProcess()}, j.spec.N, j.spec.R)
+	if err != nil {
+		return err
+	}
+	if !j.settings.heal {
+		return errOrder(m)
+	}
+	key, err := readKey(m.GetKey())
+	if err != nil {
+		return err
+	}
+	if before := j.here.local[ids[0]]; before != nil && before.waitsToJoin() {
+		j.dropProcess(before)
+	}
+	if _, err = j.service.config.Reservations.Redeem(key, j.spec.ID, j.submitter); err != nil {
+		j.send(added(ids[0], key, fmt.Errorf("redeem reservation key: %w", err)))
+		return nil
+	}
+	if err = j.hasPlace(ids[0]); err != nil {
+		j.service.config.Reservations.Release(key)
+		j.send(added(ids[0], key, err))
+		return nil
+	}
+	p := newProcess(j, ids[0])
+	p.joining, p.added, p.slot = true, true, key
+	j.admitProcess(p)
+	j.reorder(append(slices.Clone(j.here.order), p.id))
+	processes := len(j.here.order)
+	j.working.Go(func() { j.startAdded(p, processes) }) // ends with its start, or ctx
+	return nil
+}
+
+// hasPlace returns an error if this part of the job cannot have one more process.
+func (j *job) hasPlace(id view.Process) error {
+	if err := j.reclaim.bars(); err != nil {
+		return err
+	}
+	switch {
+	case j.keeping.outputOnly || j.settings.init != initReturns:
+		return errors.New("nothing of the job runs here")
+	case j.views.current.State(id) != view.Vacant:
+		return fmt.Errorf("process %v has joined already", id)
+	}
+	if _, ending := j.here.dropping[id]; ending {
+		return fmt.Errorf("process %v is still being ended", id)
+	}
+	if peer, known := j.board.Table().PeerOf[id]; known {
+		return fmt.Errorf("process %v runs on peer %s", id, peer)
+	}
+	if other, here := j.here.ofRank(id.Rank); here {
+		return fmt.Errorf("process %v of the same rank is here", other)
+	}
+	return nil
+}
+
+// reorder sets which processes run here from now on, and adjusts the upload, CPU and weight limits of this
+// part of the job to their number.
+func (j *job) reorder(order []view.Process) {
+	j.service.mu.Lock()
+	j.here.order = order
+	j.service.mu.Unlock()
+	if err := j.confinement.resize(len(order)); err != nil {
+		j.log.Warn().Err(err).Msg("CPU limit of the job not changed")
+	}
+}
+
+// startAdded lays out the files of an added process and starts it. processes is the number of processes
+// of this part of the job, including the new one.
+func (j *job) startAdded(p *process, processes int) {
+	var i *instance
+	err := j.stager.bringAdded(j.ctx, p.id, processes, j.confinement.checkInputs)
+	if err == nil {
+		i, err = j.launch(p.id)
+	}
+	if j.do(func() { j.processStarted(p, i, err) }) {
+		return
+	}
+	if i != nil {
+		i.program.Kill()
+		i.close()
+	}
+	j.service.config.Reservations.Release(p.slot)
+}
+
+// processStarted begins to watch an added process, unless the process was dropped meanwhile.
+func (j *job) processStarted(p *process, i *instance, err error) {
+	if j.here.local[p.id] == p && err == nil {
+		p.run(i)
+		j.running.Go(func() { // ends with ctx at the latest
+			select {
+			case j.metered <- newMeter(p, i):
+			case <-j.ctx.Done():
+			}
+		})
+		j.send(added(p.id, p.slot, nil))
+		return
+	}
+	if j.here.local[p.id] == p {
+		j.forgetProcess(p)
+	} else if err == nil {
+		err = errDropped
+	}
+	j.working.Go(func() { // ends with the process
+		if i != nil { // do not raise the group's priority: the job's other processes still yield to the owner's work
+			i.program.Kill()
+			i.close()
+		}
+		j.vacate(p, err)
+	})
+}
+
+// drop drops the process that was added with a key, if there is one, and reports when nothing of it is
+// left. It does nothing once other processes have been told that the process joins.
+func (j *job) drop(m *jobpb.Drop) error {
+	key, err := readKey(m.GetKey())
+	if err != nil {
+		return err
+	}
+	id := m.GetProcess().View()
+	ends, ending := j.here.dropping[id]
+	switch p := j.here.local[id]; {
+	case p != nil && p.added && p.slot == key:
+		if p.waitsToJoin() {
+			j.dropProcess(p)
+		}
+	case !ending || ends != key: // otherwise vacate reports it
+		j.send(added(id, key, errDropped))
+	}
+	return nil
+}
+
+// dropProcess ends an added process and removes everything of it.
+func (j *job) dropProcess(p *process) {
+	j.forgetProcess(p)
+	p.failedInView = true
+	p.queue.dropEarly()
+	if p.live == nil {
+		return // brought does the rest
+	}
+	p.kill()
+	j.working.Go(func() { // ends with the process
+		p.live.close()
+		j.vacate(p, errDropped)
+	})
+}
+
+// forgetProcess removes an added process from those that run here.
+func (j *job) forgetProcess(p *process) {
+	j.here.dropping[p.id] = p.slot
+	delete(j.here.local, p.id)
+	j.board.Detach(p.id)
+	j.reorder(slices.DeleteFunc(slices.Clone(j.here.order), func(id view.Process) bool { return id == p.id }))
+	j.liveness.ended(p.id)
+}
+
+// vacate frees the resources of a process that does not run here, and reports why it does not run.
+func (j *job) vacate(p *process, why error) {
+	p.cancel()
+	if err := j.folder.RemoveProcess(p.id); err != nil {
+		j.log.Error().Err(err).Msg("scratch folder of a process not removed; it stays until the job ends")
+	}
+	j.service.config.Reservations.Release(p.slot)
+	j.do(func() {
+		delete(j.here.dropping, p.id)
+		j.send(added(p.id, p.slot, why))
+	})
+}
+
+// superseded drops an added process, if row says that another peer runs it.
+func (j *job) superseded(row *jobpb.Member) {
+	if p := j.here.local[row.GetProcess().View()]; p != nil && p.waitsToJoin() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
+		j.dropProcess(p)
+	}
+}
+
+// checkAlive asks the programs whether they are alive, and ends those that hang.
+func (j *job) checkAlive() {
+	ask, hung := j.liveness.checkPrograms(j.halting.excused(), func(late []view.Process) map[view.Process][]int {
+		instances := make([]*instance, len(late))
+		for n, id := range late {
+			instances[n] = j.here.local[id].live
+		}
+		found, pids := processesOf(new(supervisor.Census), instances), make(map[view.Process][]int)
+		for n, id := range late {
+			pids[id] = found[instances[n]]
+		}
+		return pids
+	})
+	for _, id := range ask {
+		j.here.local[id].send(proclink.Message{Type: proclink.Ping, Count: j.liveness.questions}, nil)
+	}
+	for _, id := range hung {
+		j.here.local[id].end(j.liveness.hungProgram(id))
+	}
+}
+
+// checkSupervisors asks the supervisors whether they are alive and whether their program is stopped. A program
+// that was stopped before it joined the job gets no questions from checkAlive.
+func (j *job) checkSupervisors() {
+	ask, hung := j.liveness.checkSupervisors(func(id view.Process) int { return j.here.local[id].live.program.Supervisor() })
+	for _, id := range ask {
+		j.here.local[id].live.program.Ask()
+	}
+	for _, id := range hung {
+		p := j.here.local[id]
+		reason, stopped := j.liveness.hungSupervisor(id)
+		if !stopped { // kill the supervisor first: end resumes it, and it could still report a different end
+			p.live.program.KillSupervisor()
+		}
+		p.end(reason)
+	}
+}
+
+// handleAnswer handles a supervisor's answer. Between Hello and Finalized, checkAlive checks whether the
+// program is stopped or hangs, so handleAnswer ignores that it is stopped. A suspended program counts as
+// running.
+func (j *job) handleAnswer(id view.Process, stopped bool) {
+	if p := j.here.local[id]; p != nil { // otherwise it was dropped
+		j.liveness.supervisorAnswered(id, stopped && j.halting.Load() == notHalted && (!p.greeted || p.finalized))
+	}
+}
+
+// collect offers the output files of a process that has ended to the submitter.
+func (j *job) collect(m *jobpb.Collect) error {
+	id := m.GetProcess().View()
+	p, ok := j.here.local[id]
+	if !ok {
+		return errOrder(m)
+	}
+	if p.asked { // the answer is on its way, or will be repeated
+		return nil
+	}
+	p.asked = true
+	if p.exit == nil || p.reason != "" || p.failedInView {
+		j.send(collected(id, nil, fmt.Errorf("process %v has not exited by itself", id)))
+		return nil
+	}
+	j.working.Add(1)
+	go func() { // ends with ctx
+		defer j.working.Done()
+		manifest, files, err := p.match(m.Patterns)
+		j.do(func() {
+			if err == nil {
+				j.stager.offer(files)
+			}
+			j.send(collected(id, manifest, err))
+		})
+	}()
+	return nil
+}
+
+// populate creates the processes for which the job's key reserves slots.
+func (j *job) populate() {
+	j.views.current = view.New(j.spec.N, j.spec.R)
+	j.views.current.Epoch = 0 // the submitter's first view has epoch 1
+	j.liveness, j.record = newLiveness(j.log), newRecord(j.service.config.Journal, j.admission, j.since, j.log)
+	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
+		Job: j.spec.ID, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
+	})
+	for _, id := range j.admission.processes {
+		p := newProcess(j, id)
+		p.joining = j.admission.joining
+		j.admitProcess(p)
+	}
+}
+
+// admitProcess adds a process to those that run here.
+func (j *job) admitProcess(p *process) {
+	j.here.local[p.id] = p
+	j.board.Attach(p.id, switchboard.Port{Send: p.send, Refuse: p.refuse, Pace: p.pace})
 }

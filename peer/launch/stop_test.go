@@ -119,7 +119,7 @@ func (j *testJob) stopAt(peer int, within time.Duration) <-chan Departure {
 		gone <- how
 	}()
 	known := make(chan bool, 1)
-	for late := time.Now().Add(eventTimeout); hosted.do(func() { known <- !hosted.stopBy.IsZero() }) && !<-known; time.Sleep(time.Millisecond) { // interval between polls
+	for late := time.Now().Add(eventTimeout); hosted.do(func() { known <- !hosted.reclaim.stopBy.IsZero() }) && !<-known; time.Sleep(time.Millisecond) { // interval between polls
 		if time.Now().After(late) {
 			j.Fatal("the deadline did not reach the job")
 		}

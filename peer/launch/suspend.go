@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
@@ -18,9 +19,12 @@ const (
 	resumedLately       // running again, after a suspension since the last call of excused
 )
 
+// halting is one of these states.
+type halting struct{ atomic.Int32 }
+
 // excused reports whether processes may have missed a question because they were suspended.
-func (j *job) excused() bool {
-	return j.halting.Load() == halted || j.halting.CompareAndSwap(resumedLately, notHalted)
+func (h *halting) excused() bool {
+	return h.Load() == halted || h.CompareAndSwap(resumedLately, notHalted)
 }
 
 // A suspension is the state of a process, with its descendants, that is or was suspended for the owner.

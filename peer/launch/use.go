@@ -21,8 +21,8 @@ func uses(jobs []*job) []Use {
 	out, run, all := make([]Use, len(jobs)), make([][]*instance, len(jobs)), []*instance(nil)
 	for n, j := range jobs {
 		run[n], _ = query(j, func() []*instance {
-			out[n].Starved = j.starved()
-			return j.instances()
+			out[n].Starved = j.liveness.starved()
+			return j.here.instances()
 		})
 		all = append(all, run[n]...)
 	}
@@ -41,26 +41,6 @@ func uses(jobs []*job) []Use {
 		}
 	}
 	return out
-}
-
-// instances returns the running processes of the job.
-func (j *job) instances() (all []*instance) {
-	for _, id := range j.order {
-		if p := j.local[id]; p.live != nil && p.exit == nil {
-			all = append(all, p.live)
-		}
-	}
-	return all
-}
-
-// starved returns the number of the job's processes that starve.
-func (j *job) starved() (n int) {
-	for _, p := range j.local {
-		if !p.starved.IsZero() {
-			n++
-		}
-	}
-	return n
 }
 
 // processesOf returns the process IDs of each instance: its program and its descendants. For instances

@@ -11,14 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/p2pmpi/p2pmpi/faultdetect"
-	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
@@ -80,7 +82,7 @@ func giveWay(t *testing.T, niceness int, want map[string]string) {
 		}
 	}
 	here, _ := service.lookup(j.spec.ID)
-	wantFiles(t, here.group.Folders(), want)
+	wantFiles(t, here.confinement.group.Folders(), want)
 	j.stop()
 }
 
@@ -103,19 +105,18 @@ func TestControlGroupHasItsWeightFromTheStart(t *testing.T) {
 	if why := groups.Missing(cgroup.CPU); why != nil {
 		skip.Lacks(t, why)
 	}
-	j := &job{
-		admission: admission{spec: &jobspec.Spec{ID: "0123"}}, order: make([]view.Process, 4),
-		service: &Service{groups: groups, config: Config{Niceness: MostNiceness}}, grant: limits.Grant{Slot: limits.Limits{CPU: 100}},
+	c := &confinement{
+		groups: groups, job: "0123", processes: 4, niceness: MostNiceness, grant: limits.Grant{Slot: limits.Limits{CPU: 100}},
 	}
-	if err := j.makeGroup(); err != nil {
+	if err := c.makeGroup(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { j.group.Remove() })
-	wantFiles(t, j.group.Folders(), map[string]string{"cpu.shares": "60", "cpu.weight": "5", "cpu.idle": "0"})
-	if err := j.lowerPriority(); err != nil {
+	t.Cleanup(func() { c.group.Remove() })
+	wantFiles(t, c.group.Folders(), map[string]string{"cpu.shares": "60", "cpu.weight": "5", "cpu.idle": "0"})
+	if err := c.lowerPriority(); err != nil {
 		t.Error(err)
 	}
-	wantFiles(t, j.group.Folders(), map[string]string{"cpu.idle": "1"})
+	wantFiles(t, c.group.Folders(), map[string]string{"cpu.idle": "1"})
 }
 
 // TestKilledJobGetsDefaultWeight checks that the job's control group gets the default weight once all its
@@ -130,7 +131,7 @@ func TestKilledJobGetsDefaultWeight(t *testing.T) {
 	service.SetGrant(limits.Grant{Slot: limits.Limits{Processes: 512}})
 	j.start()
 	here, _ := service.lookup(j.spec.ID)
-	folders := here.group.Folders()
+	folders := here.confinement.group.Folders()
 	stays := exec.Command("sleep", "3600") // keeps the group from being removed at once
 	if err := stays.Start(); err != nil {
 		t.Fatal(err)
@@ -141,7 +142,7 @@ func TestKilledJobGetsDefaultWeight(t *testing.T) {
 		stays.Wait()
 	}()
 	t.Cleanup(func() { stays.Process.Kill(); <-reaped })
-	beside, err := here.group.NewProcess("stays", cgroup.Quota{})
+	beside, err := here.confinement.group.NewProcess("stays", cgroup.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,9 +152,9 @@ func TestKilledJobGetsDefaultWeight(t *testing.T) {
 		}
 	}
 	answered(t, here, func() bool {
-		here.local[view.Process{Rank: 0}].kill()
+		here.here.local[view.Process{Rank: 0}].kill()
 		wantFiles(t, folders, map[string]string{"cpu.idle": "1"})
-		here.local[view.Process{Rank: 1}].kill()
+		here.here.local[view.Process{Rank: 1}].kill()
 		wantFiles(t, folders, map[string]string{"cpu.idle": "0", "cpu.shares": "1024", "cpu.weight": "100"})
 		return true
 	})
@@ -161,7 +162,7 @@ func TestKilledJobGetsDefaultWeight(t *testing.T) {
 }
 
 // TestStarvedStateIsAccurate checks that a process counts as starved until it answers, gets processor time
-// again, or ends. Being stopped for the guard does not end that.
+// again, or ends. Being suspended does not end that.
 func TestStarvedStateIsAccurate(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
@@ -169,32 +170,36 @@ func TestStarvedStateIsAccurate(t *testing.T) {
 		then func(j *job, p *process, now proc.CPUStats)
 		want bool
 	}{
-		{"stopped by the guard", func(j *job, _ *process, _ proc.CPUStats) { j.excuse(nil) }, true},
-		{"answers", func(j *job, p *process, _ proc.CPUStats) { j.handleProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
-		{"still starved", func(_ *job, p *process, now proc.CPUStats) {
-			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
+		{"stopped by the guard", func(j *job, _ *process, _ proc.CPUStats) {
+			j.liveness.excuse(nil, func([]view.Process) map[view.Process][]int { return nil })
 		}, true},
-		{"hangs", func(_ *job, p *process, now proc.CPUStats) {
-			p.measureCPU(proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited})
+		{"answers", func(j *job, p *process, _ proc.CPUStats) { p.handle(proclink.Message{Type: proclink.Pong}) }, false},
+		{"still starved", func(j *job, p *process, now proc.CPUStats) {
+			j.liveness.measureProgram(p.id, proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
+		}, true},
+		{"hangs", func(j *job, p *process, now proc.CPUStats) {
+			j.liveness.measureProgram(p.id, proc.CPUStats{At: now.At.Add(time.Second), Waited: now.Waited})
 		}, false},
-		{"ends", func(j *job, p *process, _ proc.CPUStats) { j.exited(p, supervisor.Exit{}) }, false},
+		{"ends", func(j *job, p *process, _ proc.CPUStats) { p.exited(supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
+		j := &job{here: processSet{order: []view.Process{id}}, liveness: newLiveness(zerolog.Nop())}
+		j.liveness.started(id)
+		j.board = new(switchboard.Board)
 		p := &process{job: j, id: id, cancel: func() {}}
-		j.local = map[view.Process]*process{id: p}
+		j.here.local = map[view.Process]*process{id: p}
 		begin, later := proc.CPUStats{At: now}, proc.CPUStats{At: now.Add(time.Second), Waited: time.Second}
-		p.measureCPU(begin)
-		if j.starved() != 0 {
+		j.liveness.measureProgram(id, begin)
+		if j.liveness.starved() != 0 {
 			t.Errorf("%s: starved before anything is known", tt.name)
 		}
-		p.measureCPU(later)
-		if j.starved() != 1 {
+		j.liveness.measureProgram(id, later)
+		if j.liveness.starved() != 1 {
 			t.Errorf("%s: not starved at the beginning", tt.name)
 		}
 		p.failedInView = tt.name == "ends" // its end need not be reported
 		tt.then(j, p, later)
-		if got := j.starved() == 1; got != tt.want {
+		if got := j.liveness.starved() == 1; got != tt.want {
 			t.Errorf("%s: starved is %v", tt.name, got)
 		}
 	}
@@ -209,15 +214,14 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 		"is stopped":      {0, 0},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
-		p := &process{job: j, id: id}
-		j.supervisors.Watch(id)
+		l := newLiveness(zerolog.Nop())
+		l.started(id)
 		own := proc.CPUStats{At: time.Now()}
 		peer, ended := own, false
 		for passed := time.Duration(0); passed < 2*faultdetect.DefaultHang; passed += time.Second {
-			p.measureSupervisor(own)
-			j.measurePeer(peer)
-			_, hung := j.supervisors.Tick(passed)
+			l.measureSupervisor(id, own)
+			l.measurePeer(peer)
+			_, hung := l.supervisors.Tick(passed)
 			ended = ended || len(hung) > 0
 			own.At, own.Waited = own.At.Add(time.Second), own.Waited+tt.own
 			peer.At, peer.Waited = own.At, peer.Waited+tt.peer
@@ -232,7 +236,7 @@ func TestStarvedSupervisorIsNotEnded(t *testing.T) {
 func (j *testJob) instances(peer int) []*instance {
 	j.Helper()
 	here := j.hosted(peer)
-	return answered(j, here, here.instances)
+	return answered(j, here, here.here.instances)
 }
 
 // TestProcessesOfInstancesAreFound checks that the processes of several instances are found, each for its
@@ -319,9 +323,9 @@ func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
 		{30 * time.Second, 2, 30*time.Second + alivePeriod},
 		{30 * time.Second, 1, faultdetect.DefaultHang},
 	} {
-		j := &job{admission: admission{spec: &jobspec.Spec{R: c.replicas}}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
-		j.setToleratedHang(c.hang)
-		if got := j.supervisors.Hang(); got != c.want {
+		l := newLiveness(zerolog.Nop())
+		l.tolerate(c.hang, c.replicas)
+		if got := l.supervisors.Hang(); got != c.want {
 			t.Errorf("a job of %d replicas that tolerates %v: %v, want %v", c.replicas, c.hang, got, c.want)
 		}
 	}
@@ -343,19 +347,18 @@ func TestFrozenProgramIsDetectedWithinTheToleratedHang(t *testing.T) {
 		"starves":                    {0, alivePeriod, 0},
 		"two of its threads wait":    {0, 2 * alivePeriod, 0},
 	} {
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), supervisors: newAliveCheck(tickPeriod)}
-		p := &process{job: j, id: id, starved: time.Now()} // prevents a log line
-		j.alive.Tolerate(programHang(2*time.Second, 2))
-		j.alive.Watch(id)
+		l := newLiveness(zerolog.Nop())
+		l.started(id)
+		l.tolerate(2*time.Second, 2)
+		l.programs.Watch(id)
 		turns, found := proc.CPUStats{At: time.Now()}, time.Duration(0)
 		for passed := alivePeriod; passed < time.Minute && found == 0; passed += alivePeriod {
 			turns.At = turns.At.Add(alivePeriod)
 			turns.Ran, turns.Waited = turns.Ran+tt.ran, turns.Waited+tt.waited
-			if len(j.alive.Late()) > 0 {
-				p.starved = turns.At
-				p.measureCPU(turns)
+			if len(l.programs.Late()) > 0 {
+				l.measureProgram(id, turns)
 			}
-			if _, hung := j.alive.Tick(passed); len(hung) > 0 {
+			if _, hung := l.programs.Tick(passed); len(hung) > 0 {
 				found = passed
 			}
 		}

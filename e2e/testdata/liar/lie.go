@@ -84,7 +84,7 @@ func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 func (j *job) endEarly() {
 	text := []byte("a line of the liar\n")
 	digest := sha256.Sum256(text)
-	for _, p := range j.order {
+	for _, p := range j.here.order {
 		id := jobpb.FromProcess(p)
 		for _, m := range []*jobpb.FromPeer{
 			{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: id, Stream: 1, Data: text, End: true}}},
@@ -102,7 +102,7 @@ var endedEarly sync.Map
 
 // lieAtTick is called every second.
 func (j *job) lieAtTick() {
-	if j.views == nil || !j.begun {
+	if j.views.group == nil || j.settings.init != initReturns {
 		return
 	}
 	if lie() == "ends early" {
@@ -110,30 +110,30 @@ func (j *job) lieAtTick() {
 			j.endEarly()
 		}
 	}
-	for _, p := range j.view.Processes() {
-		if _, own := j.local[p]; own || !j.view.Has(p) {
+	for _, p := range j.views.current.Processes() {
+		if _, own := j.here.local[p]; own || !j.views.current.Has(p) {
 			continue
 		}
-		sameRank := slices.ContainsFunc(j.order, func(o view.Process) bool { return o.Rank == p.Rank })
+		sameRank := slices.ContainsFunc(j.here.order, func(o view.Process) bool { return o.Rank == p.Rank })
 		switch {
 		case lie() == "fails its rank" && sameRank, lie() == "fails all":
-			j.views.Propose(view.Change{Process: p, To: view.Failed})
+			j.views.group.Propose(view.Change{Process: p, To: view.Failed})
 		case lie() == "finishes all":
-			j.views.Propose(view.Change{Process: p, To: view.Finished})
+			j.views.group.Propose(view.Change{Process: p, To: view.Finished})
 		}
 	}
 	if lie() == "has a process join" {
-		j.views.Propose(view.Change{Process: view.Process{Rank: j.order[0].Rank, Replica: j.spec.R}})
-		j.views.Propose(view.Change{Process: view.Process{Rank: (j.order[0].Rank + 1) % j.spec.N, Replica: j.spec.R}})
+		j.views.group.Propose(view.Change{Process: view.Process{Rank: j.here.order[0].Rank, Replica: j.spec.R}})
+		j.views.group.Propose(view.Change{Process: view.Process{Rank: (j.here.order[0].Rank + 1) % j.spec.N, Replica: j.spec.R}})
 	}
 	if lie() == "takes over the views" {
-		for _, p := range append(slices.Collect(maps.Values(j.members.peerOf)), j.submitter) {
+		for _, p := range append(slices.Collect(maps.Values(j.board.Table().PeerOf)), j.submitter) {
 			j.running.Go(func() { j.claimLeadership(p) }) // ends within a few seconds
 		}
 	}
 	if lie() == "accuses all peers" {
-		for _, p := range j.members.peerOf {
-			j.send(suspect([]byte(p), j.watchers))
+		for _, p := range j.board.Table().PeerOf {
+			j.send(suspect([]byte(p), j.detection.generation))
 		}
 	}
 }

@@ -29,7 +29,7 @@ import (
 // A submitter whose process did not run for a while has been cut off too, and notices that by its
 // clock (detectSleep). A peer that reconnects repeats the messages that the submitter has not
 // received, and the submitter repeats what the peer may have missed (package launch,
-// controlstream.go). Meanwhile the submitter decides nothing (V2).
+// submitter.go). Meanwhile the submitter decides nothing (V2).
 
 // MaxAway limits how long a job continues while its peers and the submitter are disconnected.
 const MaxAway = time.Hour

@@ -22,7 +22,7 @@ import (
 // This file resumes a job whose submitter process was killed:
 //
 //	home                    this process                         peers
-//	 |-- spec, peers, shown -->|                                   |  absentsubmitter.go: the job continues
+//	 |-- spec, peers, shown -->|                                   |  submitter.go: the job continues
 //	 |                         |-- Resume(job, 0, anew) ---------->|
 //	 |                         |<-- all its messages, from the first one
 //	 |                         |<-- Agreed: each change of the view  |  reports.go: which to believe
@@ -300,7 +300,7 @@ func (a *resumption) takeChanges() *job.Result {
 
 // loseLate gives up the disconnected peers that run no live process and have not reconnected in
 // time. Until then, the output or the files of a finished process there may still be needed. The
-// other peers detect the loss of a peer with a live process (absentsubmitter.go). present is the number of
+// other peers detect the loss of a peer with a live process (submitter.go). present is the number of
 // connected peers.
 func (a *resumption) loseLate(present int) (r *job.Result) {
 	late := false

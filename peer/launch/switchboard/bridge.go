@@ -1,4 +1,4 @@
-package launch
+package switchboard
 
 import (
 	"context"
@@ -128,4 +128,22 @@ func openOut() (outPipe, *os.File, error) {
 		return outPipe{}, nil, err
 	}
 	return outPipe{ours}, theirs, nil
+}
+
+// PacedRead is the number of bytes that are read at once from a process whose upload is limited.
+const PacedRead = 32 << 10
+
+// A pacedSource delays the reading of a process's messages.
+type pacedSource struct {
+	source
+	ctx  context.Context
+	pace func(ctx context.Context, n int) error
+}
+
+func (s pacedSource) Read(b []byte) (int, error) {
+	n, err := s.source.Read(b[:min(len(b), PacedRead)])
+	if wait := s.pace(s.ctx, n); wait != nil {
+		return n, wait
+	}
+	return n, err // passes io.EOF through
 }

@@ -1,4 +1,4 @@
-package launch
+package switchboard
 
 import (
 	"encoding/binary"
@@ -9,7 +9,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
-	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
@@ -24,8 +23,8 @@ func invented(p view.Process, number int) *jobpb.Member {
 }
 
 // addresses returns the number of addresses in the table.
-func (m *membership) addresses() (n int) {
-	for _, as := range m.addrs {
+func (m *Table) addresses() (n int) {
+	for _, as := range m.Addrs {
 		n += len(as)
 	}
 	return n
@@ -39,15 +38,15 @@ func TestO4MembershipTableIsBounded(t *testing.T) {
 	for i := range n {
 		rows = append(rows, invented(view.Process{Rank: i}, i))
 	}
-	at := place{self: "self", n: n, r: 1}
-	table, err := newMembership(rows, at)
-	if err != nil || table.addresses() != maxTableAddrs || len(table.addrs[p2ppeer.ID(rows[n-1].Peer)]) != maxTableAddrs/n {
+	at := Place{Self: "self", N: n, R: 1}
+	table, err := NewTable(rows, at, nil)
+	if err != nil || table.addresses() != maxTableAddrs || len(table.Addrs[p2ppeer.ID(rows[n-1].Peer)]) != maxTableAddrs/n {
 		t.Fatalf("%d addresses, %v", table.addresses(), err)
 	}
 	joined := 0
 	for i := range 100_000 {
 		p := view.Process{Rank: i % n, Replica: 1 + i/n}
-		if err = table.add(invented(p, n+i), at, jobpb.MaxAddrs); err != nil {
+		if err = table.Add(invented(p, n+i), false); err != nil {
 			break
 		}
 		joined++
@@ -60,53 +59,19 @@ func TestO4MembershipTableIsBounded(t *testing.T) {
 // TestO4AddressesOfAPeerAreBounded checks that addresses that are too long are skipped, and that an ID
 // that is too long is an error.
 func TestO4AddressesOfAPeerAreBounded(t *testing.T) {
-	at := place{self: "self", n: 1, r: 1}
+	at := Place{Self: "self", N: 1, R: 1}
 	long, err := ma.NewMultiaddr("/dns4/" + strings.Repeat("a", jobpb.MaxAddr) + "/tcp/1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := invented(view.Process{}, 1)
 	row.Addrs[0] = long.Bytes()
-	table, err := newMembership([]*jobpb.Member{row}, at)
-	if err != nil || table.addresses() != jobpb.MaxAddrs-1 || slices.ContainsFunc(table.addrs[p2ppeer.ID(row.Peer)], long.Equal) {
-		t.Errorf("read %v (%v)", table.addrs, err)
+	table, err := NewTable([]*jobpb.Member{row}, at, nil)
+	if err != nil || table.addresses() != jobpb.MaxAddrs-1 || slices.ContainsFunc(table.Addrs[p2ppeer.ID(row.Peer)], long.Equal) {
+		t.Errorf("read %v (%v)", table.Addrs, err)
 	}
 	row.Peer = append([]byte{0, maxID}, make([]byte, maxID)...)
-	if _, err := newMembership([]*jobpb.Member{row}, at); err == nil {
+	if _, err := NewTable([]*jobpb.Member{row}, at, nil); err == nil {
 		t.Error("an ID that is too long was accepted")
-	}
-}
-
-// TestO4AddressesAreRemovedWithTheJob checks that the addresses are removed with the job, except
-// those of peers that another job has.
-func TestO4AddressesAreRemovedWithTheJob(t *testing.T) {
-	m := newMember(t, 0)
-	book := m.Peerstore()
-	before := len(book.PeersWithAddrs())
-	job := func(id string, peers int) *job {
-		j := &job{service: m.launch, submitter: "submitter"}
-		j.spec = &jobspec.Spec{ID: id, N: peers, R: 1}
-		var rows []*jobpb.Member
-		for i := range peers {
-			rows = append(rows, invented(view.Process{Rank: i}, i))
-		}
-		var err error
-		if j.members, err = newMembership(rows, j.place()); err != nil {
-			t.Fatal(err)
-		}
-		j.protect()
-		return j
-	}
-	wide, narrow := job("wide", 1000), job("narrow", 1)
-	if n := len(book.PeersWithAddrs()); n != before+1000 {
-		t.Fatalf("%d peers in the address book, %d before", n, before)
-	}
-	wide.unprotect()
-	if n := len(book.PeersWithAddrs()); n != before+1 {
-		t.Errorf("%d peers in the address book with one job left, %d before", n, before)
-	}
-	narrow.unprotect()
-	if n := len(book.PeersWithAddrs()); n != before {
-		t.Errorf("%d peers in the address book, %d before", n, before)
 	}
 }

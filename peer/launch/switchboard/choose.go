@@ -1,4 +1,4 @@
-package launch
+package switchboard
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 )
 
-// both returns the kinds that are in asked and in allowed, in the order of asked.
-func both(asked, allowed []proclink.Kind) []proclink.Kind {
+// Both returns the kinds that are in asked and in allowed, in the order of asked.
+func Both(asked, allowed []proclink.Kind) []proclink.Kind {
 	return slices.DeleteFunc(slices.Clone(asked), func(k proclink.Kind) bool { return !slices.Contains(allowed, k) })
 }
 

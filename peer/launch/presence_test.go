@@ -1,0 +1,61 @@
+package launch
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSubmitterStates follows the transitions between the states of a submitter.
+func TestSubmitterStates(t *testing.T) {
+	now := time.Unix(1000, 0)
+	lose := func(p *presence) { p.lose(now) }
+	cut := func(p *presence) { p.enter(disconnected, now) }
+	orphan := func(p *presence) { p.orphan(now) }
+	back := func(p *presence) { p.reconnected(false, now) }
+	failedBack := func(p *presence) { p.reconnected(true, now) }
+	join := func(p *presence) { p.joined(now) }
+	for name, tt := range map[string]struct {
+		steps []func(*presence)
+		want  submitterState
+	}{
+		"the stream breaks":                   {[]func(*presence){cut}, disconnected},
+		"it reconnects":                       {[]func(*presence){cut, back}, connected},
+		"it is given up":                      {[]func(*presence){cut, lose}, unreachable},
+		"it reconnects after that":            {[]func(*presence){cut, lose, back}, connected},
+		"the detector still finds it failed":  {[]func(*presence){lose, failedBack}, unreachable},
+		"it joins then":                       {[]func(*presence){lose, failedBack, join}, connected},
+		"a new process takes over":            {[]func(*presence){lose, orphan}, orphaned},
+		"a new process reconnects, and joins": {[]func(*presence){orphan, lose, back, join}, orphaned},
+	} {
+		var p presence
+		for _, step := range tt.steps {
+			step(&p)
+		}
+		if p.state != tt.want {
+			t.Errorf("%s: state %v, want %v", name, p.state, tt.want)
+		}
+	}
+}
+
+// TestSilentSubmitterIsWaitedFor checks the times after which the peers act for a silent submitter, and after
+// which they give it up.
+func TestSilentSubmitterIsWaitedFor(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := presence{away: time.Minute}
+	p.lose(now)
+	for after, want := range map[time.Duration]struct{ acts, expired, short bool }{
+		actAfter - 1:                 {false, false, false},
+		actAfter:                     {true, false, false},
+		minAbsence + 1:               {true, false, true},
+		minAbsence + time.Minute:     {true, false, true},
+		minAbsence + time.Minute + 1: {true, true, true},
+	} {
+		at := now.Add(after)
+		if acts, expired, short := p.acts(at), p.expired(false, at), p.expired(true, at); acts != want.acts || expired != want.expired || short != want.short {
+			t.Errorf("after %v: acts %v, expired %v, expired before its begin %v; want %+v", after, acts, expired, short, want)
+		}
+	}
+	if p.until = now.Add(time.Second); !p.expired(false, now.Add(2*time.Second)) {
+		t.Error("the job continues after its deadline")
+	}
+}
