@@ -23,8 +23,8 @@ func invented(p view.Process, number int) *jobpb.Member {
 }
 
 // addresses returns the number of addresses in the table.
-func (m *Table) addresses() (n int) {
-	for _, as := range m.Addrs {
+func (t *Table) addresses() (n int) {
+	for _, as := range t.Addrs {
 		n += len(as)
 	}
 	return n
