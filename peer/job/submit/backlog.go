@@ -37,7 +37,7 @@ type backlogs map[view.Process]backlog
 func (b backlogs) add(p view.Process, h received) error {
 	kept := b[p]
 	if kept.size += weight(h.msg); kept.size > maxEarly {
-		return fmt.Errorf("about %v: %d bytes that cannot be handled yet", p, kept.size)
+		return fmt.Errorf("%d bytes that cannot be handled yet", kept.size)
 	}
 	kept.said = append(kept.said, h)
 	b[p] = kept

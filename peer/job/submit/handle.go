@@ -87,7 +87,10 @@ func (e *execution) handle(h received) *job.Result {
 		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
 	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
-		return e.protocolError(h.link, e.toJoin.add(p, h))
+		if err := e.toJoin.add(p, h); err != nil {
+			return e.protocolError(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
+		}
+		return nil
 	}
 	return e.handleReport(p, h)
 }
@@ -134,8 +137,10 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 		r, err := e.confirmation.add(p, b.Account)
 		return cmp.Or(r, e.protocolError(h.link, err))
 	case *jobpb.FromPeer_Healed:
-		r := e.recruitment.healed(p, b.Healed)
-		e.heal() // ends the outage: the next loss in this rank is a new one
+		r, ended := e.recruitment.healed(p, b.Healed)
+		if ended {
+			e.heal() // the next loss in this rank begins a new outage
+		}
 		return r
 	case *jobpb.FromPeer_Unkept:
 		if b.Unkept.Lapsed {

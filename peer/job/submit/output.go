@@ -74,7 +74,10 @@ func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
 // the earlier ones. After an error, the peer has broken the protocol.
 func (o *outputs) add(h received, p view.Process) (items []item, err error) {
 	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once
-		return nil, o.early.add(p, h)
+		if err := o.early.add(p, h); err != nil {
+			return nil, fmt.Errorf("output of %v, which is not an output leader: %w", p, err)
+		}
+		return nil, nil
 	}
 	m := h.msg.GetOutput()
 	s := job.Stream(m.Stream)

@@ -301,14 +301,15 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	return c.apply(s)
 }
 
-// healed handles the report that a new process has caught up with the others of its rank.
-func (c *recruitment) healed(p view.Process, m *jobpb.Healed) *job.Result {
+// healed handles the report that a new process has caught up with the others of its rank. ended is true if the
+// report ends an outage of the rank.
+func (c *recruitment) healed(p view.Process, m *jobpb.Healed) (r *job.Result, ended bool) {
 	s := c.state.Healed(p)
 	if !s.Healed {
-		return nil
+		return nil, false
 	}
 	if c.healing == nil || !c.healing.Served(p.Rank) { // the previous process recruited it and told the user
-		return c.apply(s)
+		return c.apply(s), false
 	}
 	took := c.healing.Healed(p.Rank, c.j.elapsed())
 	delete(c.lacking, p.Rank)
@@ -321,7 +322,7 @@ func (c *recruitment) healed(p view.Process, m *jobpb.Healed) *job.Result {
 			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(c.peers.runsOn[p].peer), took.Seconds(),
 			plural(m.Messages, "message")),
 	})
-	return c.apply(s)
+	return c.apply(s), true
 }
 
 // plural returns a number with its noun, which is in the plural unless n is 1.

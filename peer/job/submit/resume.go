@@ -22,7 +22,7 @@ import (
 // This file resumes a job whose submitter process was killed:
 //
 //	home                    this process                         peers
-//	 |-- spec, peers, shown -->|                                   |  submitter.go: the job continues
+//	 |-- spec, peers, shown -->|                                   |  the job continues
 //	 |                         |-- Resume(job, 0, anew) ---------->|
 //	 |                         |<-- all its messages, from the first one
 //	 |                         |<-- Agreed: each change of the view  |  reports.go: which to believe
@@ -151,7 +151,6 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	e.begin = begin
 	e.outputs.resume(shown, printed)
 	if begin != nil {
-		e.peers.reopens = true
 		e.state.Resume()
 	}
 	if e.confirmation.accounts != nil {
@@ -300,7 +299,7 @@ func (a *resumption) takeChanges() *job.Result {
 
 // loseLate gives up the disconnected peers that run no live process and have not reconnected in
 // time. Until then, the output or the files of a finished process there may still be needed. The
-// other peers detect the loss of a peer with a live process (submitter.go). present is the number of
+// other peers detect the loss of a peer with a live process (submitter.go of package launch). present is the number of
 // connected peers.
 func (a *resumption) loseLate(present int) (r *job.Result) {
 	late := false
