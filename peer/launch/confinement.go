@@ -43,7 +43,8 @@ func (c *confinement) resize(processes int) (err error) {
 	return err
 }
 
-// removeGroups removes the control groups of the compiler and of the job, if there are any.
+// removeGroups removes the control groups of the compiler and of the job, if there are any. The group remains
+// readable: goroutines that watch processes may still ask for its usage.
 func (c *confinement) removeGroups(compiler *cgroup.Group) error {
 	var errs []error
 	for _, g := range []*cgroup.Group{compiler, c.group} {
@@ -51,6 +52,5 @@ func (c *confinement) removeGroups(compiler *cgroup.Group) error {
 			errs = append(errs, g.Remove())
 		}
 	}
-	c.group = nil
 	return errors.Join(errs...)
 }

@@ -107,8 +107,8 @@ func (c *control) leave(ctx context.Context) {
 	a.Close()
 }
 
-// write sends the job's messages until out is closed. It delays output, except after ctx has ended. After an error it resets the stream, which the reader
-// notices, and only drains out.
+// write sends the job's messages until out is closed. It delays output, except after ctx has ended. After an
+// error it resets the stream, which the reader notices, and only drains out.
 func (a *controlStream) write(ctx context.Context) {
 	defer close(a.written)
 	w := jobpb.NewWriter(a)

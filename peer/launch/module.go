@@ -110,6 +110,7 @@ func (c *compiler) compile(ctx context.Context, module string) error {
 		if err := c.confinement.removeGroups(group); err != nil {
 			c.log.Error().Err(err).Msg("control group not removed")
 		}
+		c.confinement.group = nil // no process uses it yet
 	}()
 	err := c.confinement.makeGroup()
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 type processSet struct {
 	order    []view.Process // in the order requested; written under service.mu
 	local    map[view.Process]*process
-	dropping map[view.Process]reservation.Key // added processes that are being ended, see add.go
+	dropping map[view.Process]reservation.Key // added processes that are being ended, see dropProcess
 	turn     int                              // index of the process and stream that may send output next
 }
 

@@ -404,7 +404,7 @@ func (j *job) dropProcess(p *process) {
 	p.failedInView = true
 	p.queue.dropEarly()
 	if p.live == nil {
-		return // brought does the rest
+		return // processStarted does the rest
 	}
 	p.kill()
 	j.working.Go(func() { // ends with the process
@@ -526,6 +526,7 @@ func (j *job) populate() {
 	j.board = j.service.switchboard.NewBoard(j.ctx, switchboard.Config{
 		Job: j.spec.ID, UploadLimited: limitsUpload(j.grant), Do: j.do, Report: func(ps []switchboard.Path) { j.send(pathsOf(ps)) }, Log: j.log,
 	})
+	j.board.SetView(j.views.current)
 	for _, id := range j.admission.processes {
 		p := newProcess(j, id)
 		p.joining = j.admission.joining

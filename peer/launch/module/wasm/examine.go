@@ -51,7 +51,7 @@ func examine(ctx context.Context, e Engine) int {
 
 // runner is the version of the interface between a peer and its runners that version.Protocol does not
 // cover: Config, the format of standard input, exit statuses. It changes with that interface.
-const runner = 1
+const runner = 2
 
 // source identifies the version from which an engine was built.
 var source = fmt.Sprintf("protocol %d runner %d", version.Protocol, runner)
