@@ -136,7 +136,8 @@ func (k *proofs) justified(in incoming) (ok bool, err error) {
 const maxAhead = 8
 
 // mayAsk reports whether a peer may ask for a pre-vote: only for one of the next terms, and after a time without
-// a leader, so that it can collect few pre-votes for later. The submitter's peer may ask at any time.
+// a leader, so that it can collect few pre-votes for later. The submitter's peer may ask at any time, for any
+// term.
 func (k *proofs) mayAsk(in incoming) (ok bool, err error) {
 	if len(in.raft.GetContext()) > 0 {
 		return false, fmt.Errorf("%w: a pre-vote that is forced", errUnjustified)
@@ -144,11 +145,7 @@ func (k *proofs) mayAsk(in incoming) (ok bool, err error) {
 	if in.calm && in.from != submitterPeer {
 		return false, nil
 	}
-	if in.raft.GetTerm() <= k.term+maxAhead {
-		return true, nil
-	}
-	shown, err := k.beginning(in.raft.GetTerm()-1, in)
-	return shown != nil, err
+	return in.from == submitterPeer || in.raft.GetTerm() <= k.term+maxAhead, nil
 }
 
 // isCandidate reports whether the sender may be a candidate in the term of its message. Only a permission, or
@@ -225,7 +222,29 @@ func (k *proofs) checkLeader(in incoming) (ok bool, err error) {
 			return false, nil
 		}
 	}
-	return true, nil
+	return !k.conflicts(in), nil
+}
+
+// conflicts reports whether an entry in a message of the leader differs from the entry with the same index and
+// term in this peer's log. The library takes such entries for equal, and would mix two logs. A leader that has
+// sent two entries in its own term is blamed.
+func (k *proofs) conflicts(in incoming) bool {
+	entries, before := in.raft.GetEntries(), in.raft.GetIndex()
+	if before < 1 || before > uint64(len(k.log))+1 {
+		return false // the library refuses entries after a gap
+	}
+	log := k.log[: before-1 : before-1].append(entries)
+	for _, e := range entries {
+		hash, ok := k.log.at(e.GetIndex())
+		other, _ := log.at(e.GetIndex())
+		if ok && k.termAt(e.GetIndex()) == e.GetTerm() && !bytes.Equal(hash, other) {
+			if e.GetTerm() == in.raft.GetTerm() {
+				k.blame(in.from)
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // isElectedWith reports whether the leader's entry fits its last entry as a candidate, which the votes name.

@@ -38,8 +38,9 @@
 // leader has signed. A peer compares it with its own log only. If the leader has signed another log, the peer
 // ends its part of the job with the name of the leader, and shows the signatures to all others once more.
 //
-// A leader can also send the submitter's peer nothing. That peer then asks the other voters, which relay the
-// entries with the leader's signature, and it takes the leadership if it has a vote.
+// A leader can also send the submitter's peer nothing, or heartbeats without entries. That peer then asks the
+// other voters. They relay the entries that the leader has signed, and the submitter's peer takes the leadership
+// if it has a vote.
 //
 // Member is the pure core: it receives messages, ticks and proposals, and returns the messages to send and
 // the committed changes. Service runs it over libp2p.
@@ -58,17 +59,21 @@
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
 // moment, the job ends.
 //
-// A leader that lies can withhold entries, or order the changes of other peers as it likes. It can ignore a
-// submitter's peer that was away for so long that it has no vote: that peer then only follows the log. It
-// can give two peers different views if it finds a majority of the voters, itself included, for each of them;
-// with an even number of voters, half may suffice. Voters that have both views find that when they next show
-// each other their logs, 0.3 s later.
+// A leader that lies can withhold entries, or order the changes of other peers as it likes. It can still keep
+// the submitter's peer out: it removes that peer from the group or takes its vote, or it signs so little of
+// its log that nothing can be relayed. It can give two peers different views if it finds a majority of the
+// voters, itself included, for each of them; with an even number of voters, half may suffice. Voters that have
+// both views find that when they next show each other their logs, 0.3 s later.
 //
 // A voter that forgets what it has acknowledged can have the same effect. A peer then stops when it hears that
 // the leader lacks what was agreed on, without the name of the liar. So does a peer with entries of a former
 // leader that lied, if the other peers have other ones: it gets no further entries and is cut off.
 //
-// A peer that got pre-votes in a time without a leader can use them later, a few times, to begin a term.
+// A peer that got pre-votes in a time without a leader can use them later, for at most eight terms: to end the
+// term of a leader, and to lead if the others vote for it.
+//
+// A submitter's peer that hears other voters but not the leader takes the leadership, also if only the link
+// between the two is down. The former leader, which does not hear it either, is then cut off.
 //
 // A majority of voters that lie together can do whatever the leader of a Raft log can do: expel processes by
 // order and omission, though not in another peer's name. Two that lie together can deceive a peer that hears

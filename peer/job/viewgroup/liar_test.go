@@ -308,6 +308,39 @@ func TestV4NoPreVotesAreGivenForLater(t *testing.T) {
 	}
 }
 
+// TestV4FewPreVotesAreGivenInATimeWithoutALeader checks that the pre-votes for one term do not earn those for the
+// next one: a peer could collect them without end, and use them later.
+func TestV4FewPreVotesAreGivenInATimeWithoutALeader(t *testing.T) {
+	w := newWorld(t, 53, 5)
+	w.liar = liar
+	w.ticks(3)
+	for i := range w.side {
+		w.side[i] = i // nobody hears a leader
+	}
+	w.ticks(electionTicks + 1)
+	var starts []*Statement
+	for ahead := uint64(1); ahead <= 2*maxAhead; ahead++ {
+		var given []*Statement
+		for _, to := range []int{2, 3, 4} {
+			term, last := w.members[to].term()+ahead, uint64(1<<40)
+			ask := w.members[liar].lies(to, &raftpb.Message{Type: raftpb.MsgPreVote.Enum(), Term: &term, Index: &last, LogTerm: &term}, starts...)
+			out, err := w.members[to].Step(liar, ask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, msg := range out.Send {
+				if msg.GetBallot().GetKind() == pb.Statement_START {
+					given = append(given, msg.GetBallot())
+				}
+			}
+		}
+		if want := ahead <= maxAhead; want != (len(given) == 3) {
+			t.Errorf("%d pre-votes for a term %d ahead", len(given), ahead)
+		}
+		starts = given
+	}
+}
+
 // TestV4MessagesWithoutATermAreRefused checks that a peer does not pass messages of other peers to the library
 // as its own.
 func TestV4MessagesWithoutATermAreRefused(t *testing.T) {

@@ -78,12 +78,13 @@ type Member struct {
 	newcomers []Newcomer                    // introduced here and not admitted yet
 
 	contacts
-	leader   uint64  // leader at the last proposal of wanted; 0 if none
-	proposed int     // time of that proposal
-	followed int     // last time that this peer did not lead, or transferred the leadership
-	tended   int     // time of a pending change of the membership; 0 if none
-	broken   error   // error that ended this peer's part in the group; nil if none
-	proofs   *proofs // what justifies messages
+	leader    uint64  // leader at the last proposal of wanted; 0 if none
+	proposed  int     // time of that proposal
+	followed  int     // last time that this peer did not lead, or transferred the leadership
+	claimedAt int     // last time that this peer, the submitter's, took the leadership
+	tended    int     // time of a pending change of the membership; 0 if none
+	broken    error   // error that ended this peer's part in the group; nil if none
+	proofs    *proofs // what justifies messages
 }
 
 // A Message is a message between the Members of two peers, which are named by their numbers.
@@ -127,7 +128,7 @@ func New(c Config) (*Member, error) {
 	if c.IDs == nil || c.Verify == nil || c.Sign == nil {
 		return nil, errors.New("view group: without the identities of its peers")
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), contacts: contacts{heard: make(map[uint64]int)}}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), contacts: contacts{heard: make(map[uint64]int)}, claimedAt: -leadTicks - 1}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)

@@ -91,19 +91,19 @@ func (m *Member) step(from int, r *raftpb.Message) Output {
 	m.attempt(func() error { return m.node.Step(r) })
 	m.heard[r.GetFrom()] = m.now
 	switch r.GetType() {
-	case raftpb.MsgApp, raftpb.MsgHeartbeat:
-		if m.node.BasicStatus().Lead == r.GetFrom() {
-			if m.ledAt = m.now; from == submitterPeer || !k.withholds() {
-				m.touched = m.now
-			}
-		}
 	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
 		if r.GetType() == raftpb.MsgHeartbeatResp || r.GetReject() || r.GetIndex() > 0 { // otherwise it only tells its term
 			k.follows[from] = max(k.follows[from], r.GetTerm())
 		}
 		m.recordAnswer(r.GetFrom())
 	}
-	return m.ready()
+	out := m.ready()
+	if isOfLeader(r) && m.node.BasicStatus().Lead == r.GetFrom() {
+		if m.ledAt = m.now; from == submitterPeer || !k.withholds() {
+			m.touched = m.now
+		}
+	}
+	return out
 }
 
 // add adds the messages and changes of another output.
@@ -186,8 +186,12 @@ func checkEntries(msg *raftpb.Message) error {
 // takes the leadership if it can: it is the preferred leader, and the present one does not answer it.
 func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error) {
 	k := m.proofs
-	if !m.missesLeader() || r.GetTerm() < k.term {
+	if !m.missesLeader() {
 		return m.ready(), nil
+	}
+	m.heard[uint64(msg.GetFrom())+1] = m.now
+	if r.GetTerm() < k.term {
+		return m.tellTerm(msg.GetFrom()), nil
 	}
 	if before, ok := k.log.at(r.GetIndex()); !ok || !bytes.Equal(before, msg.GetPrevious()) {
 		return m.ready(), nil // one of the two logs is that of an earlier leader that has lied
@@ -200,15 +204,15 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	if m.noteFound(); err != nil || !ok {
 		return m.ready(), err
 	}
-	m.heard[uint64(msg.GetFrom())+1] = m.now
-	claimed := r.GetCommit()
+	claimed, before := r.GetCommit(), len(k.log)
 	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
 	m.attempt(func() error { return m.node.Step(r) })
 	out := m.ready()
 	m.commitFurther(&out, r, claimed)
 	heard := m.majorityHeard(m.conf.GetVoters(), m.id())
 	m.touched = max(m.touched, heard)
-	if m.Votes(submitterPeer) && m.now-heard <= 2*heartbeatTicks {
+	if m.Votes(submitterPeer) && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
+		m.claimedAt = m.now
 		m.attempt(func() error {
 			return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: r.From, To: r.To, Term: new(k.term)})
 		})
@@ -217,9 +221,17 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	return out, m.broken
 }
 
-// missesLeader reports whether this is the submitter's peer and has not heard a leader for a while.
+// missesLeader reports whether this is the submitter's peer and has not heard a leader for a while, or has heard
+// one that withholds entries.
 func (m *Member) missesLeader() bool {
-	return m.config.Self == submitterPeer && !m.Leads() && m.now-m.ledAt > absentTicks
+	return m.config.Self == submitterPeer && !m.Leads() && m.now-min(m.ledAt, m.touched) > absentTicks
+}
+
+// tellTerm tells a peer in an earlier term the present one: it has not received the request for its vote.
+func (m *Member) tellTerm(to uint32) Output {
+	out := m.ready()
+	m.send(&out, &raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: new(m.id()), To: new(uint64(to) + 1), Term: new(m.proofs.term)})
+	return out
 }
 
 // receiveSigners records the identities of newcomers that are not in the log here yet, for their statements.

@@ -45,6 +45,60 @@ func TestV4SubmitterIsNotKeptOut(t *testing.T) {
 	}
 }
 
+// TestV4HeartbeatsAloneDoNotKeepTheSubmitterOut checks the same for a leader that sends the submitter's peer
+// heartbeats, and no entries.
+func TestV4HeartbeatsAloneDoNotKeepTheSubmitterOut(t *testing.T) {
+	w := keptOut(t, 90, electionTicks)
+	w.drops = func(to int, r *raftpb.Message) bool { return to == submitterPeer && r.GetType() == raftpb.MsgApp }
+	w.until("the submitter's peer has the view, and leads", func() bool {
+		return w.failed(1, submitterPeer)() && w.members[submitterPeer].Leads()
+	})
+}
+
+// TestV4LostRequestForVotesDoesNotKeepTheSubmitterOut checks the same if the requests of the submitter's peer for
+// votes are lost, so that only this peer is in its term.
+func TestV4LostRequestForVotesDoesNotKeepTheSubmitterOut(t *testing.T) {
+	w := keptOut(t, 91, electionTicks)
+	m := w.members[submitterPeer]
+	w.until("it has the entries", func() bool { return len(m.proofs.log) == len(w.members[2].proofs.log) })
+	m.attempt(func() error {
+		return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: new(uint64(liar) + 1), To: new(m.id()), Term: new(m.term())})
+	})
+	m.ready() // its messages are lost
+	if m.term() == w.members[2].term() {
+		t.Fatalf("term %d, as that of the others", m.term())
+	}
+	w.until("it leads", m.Leads)
+}
+
+// TestV4RelayedEntriesAreNotMixedWithOthers checks that the submitter's peer finds a leader that has sent it
+// another entry than the other voters.
+func TestV4RelayedEntriesAreNotMixedWithOthers(t *testing.T) {
+	w := keptOut(t, 92, electionTicks)
+	m, led := w.members[submitterPeer], w.members[liar]
+	for w.side[submitterPeer] = 1; !m.missesLeader(); w.tick() {
+	}
+	relayed, r := w.members[2].message(submitterPeer), &raftpb.Message{}
+	if !w.members[2].proofs.relay(relayed, m.node.BasicStatus().GetCommit()) {
+		t.Fatal("nothing is relayed")
+	}
+	if err := proto.Unmarshal(relayed.GetRaft(), r); err != nil {
+		t.Fatal(err)
+	}
+	told := proto.CloneOf(r)
+	last := told.GetEntries()[len(told.GetEntries())-1]
+	last.Data = signed(liar, fails(liar-1)).encode()
+	msg := led.lies(submitterPeer, told)
+	msg.Previous, msg.Starts, msg.Votes = relayed.GetPrevious(), relayed.GetStarts(), relayed.GetVotes()
+	if _, err := m.Step(liar, msg); err != nil || m.proofs.termAt(last.GetIndex()) != last.GetTerm() {
+		t.Fatalf("entry %d is not accepted: %v", last.GetIndex(), err)
+	}
+	w.ticks(absentTicks + 1)
+	if _, err := m.Step(2, relayed); err != nil || m.Err() == nil || m.Err().Error() != new(Member).blamed() {
+		t.Errorf("the leader is not found: %v, %v", err, m.Err())
+	}
+}
+
 // TestV4SubmitterFollowsWithoutAVote checks that the submitter's peer gets the log from the voters also after it
 // has lost its vote.
 func TestV4SubmitterFollowsWithoutAVote(t *testing.T) {
