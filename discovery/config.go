@@ -125,8 +125,8 @@ func (c Config) validate() error {
 		{"ask timeout", c.AskTimeout},
 		{"search timeout", c.SearchTimeout},
 		{"introduce timeout", c.IntroduceTimeout},
-		{"least retry interval", c.RetryMin},
-		{"greatest retry interval", c.RetryMax},
+		{"minimum retry interval", c.RetryMin},
+		{"maximum retry interval", c.RetryMax},
 		{"advertise interval", c.AdvertiseEvery},
 	} {
 		if d.value <= 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// simulated is a simulated network of peers at virtual time, whose packets can be lost.
+// simulated is a simulated network of peers in virtual time, whose packets can be lost.
 type simulated struct {
 	t     *testing.T
 	net   *simnet.Simnet

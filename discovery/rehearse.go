@@ -9,7 +9,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A Rehearsal runs the core of Candidates with simulated peers at virtual time, without a network. Its
+// A Rehearsal runs the core of Candidates with simulated peers in virtual time, without a network. Its
 // times are durations since the start.
 type Rehearsal struct {
 	Config Config // only Parallel, ParallelPerSlot and Grace are used

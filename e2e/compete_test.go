@@ -32,7 +32,7 @@ func TestS3MaxJobs(t *testing.T) {
 	long.waitRunning()
 	second := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-w", "2", filepath.Join(bin, "stepper"))
 	if s := second.wait(); s != 69 {
-		t.Errorf("a second job ended with %d, want 69", s)
+		t.Errorf("a second job ended with status %d, want 69", s)
 	}
 	long.cmd.Process.Kill()
 	expectNothingLeft(t, peers)

@@ -42,7 +42,7 @@ func expectRefusedCopy(t *testing.T, p *peerProcess) {
 		t.Fatalf("the copy keeps running:\n%s", p.log)
 	}
 	if s := p.cmd.ProcessState.ExitCode(); s != 64 {
-		t.Errorf("the copy ended with %d, want 64", s)
+		t.Errorf("the copy ended with status %d, want 64", s)
 	}
 	for _, want := range []string{"is a copy of one that is in use", "remove the file identity"} {
 		if !strings.Contains(p.log.String(), want) {
@@ -73,7 +73,7 @@ func TestCopiedHome(t *testing.T) {
 	}
 }
 
-// TestLANCopiedHome does the same where only another peer of the LAN can detect the copy.
+// TestLANCopiedHome boots a copy of a home. Only another peer of the LAN can detect the copy.
 func TestLANCopiedHome(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 3)

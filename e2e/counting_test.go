@@ -18,7 +18,7 @@ func TestWordcountOverTheGoDistribution(t *testing.T) {
 	expectWordcount(t, 0, losses[5:6])
 }
 
-// TestWordcountSurvives does the same with every kind of loss, with only the longest files unless
+// TestWordcountSurvives counts words during every kind of loss, in only the longest files unless
 // -full is given. All runs use the same peers: killed peers boot again on their homes, with their
 // caches.
 func TestWordcountSurvives(t *testing.T) {

@@ -288,7 +288,7 @@ func TestO1Bombs(t *testing.T) {
 	newEscapeTarget(t, 0).runBombs(t)
 }
 
-// TestO1BombsAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
+// TestO1BombsAtAnOrdinaryUser runs the programs of TestO1Bombs at a peer with the rights of an ordinary user.
 func TestO1BombsAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	newEscapeTarget(t, ordinary).runBombs(t)
@@ -406,7 +406,7 @@ func TestO1OutputFlood(t *testing.T) {
 	newEscapeTarget(t, 0).runOutputFlood(t)
 }
 
-// TestO1OutputFloodAtAnOrdinaryUser does the same at a peer with the rights of an ordinary user.
+// TestO1OutputFloodAtAnOrdinaryUser runs the program of TestO1OutputFlood at a peer with the rights of an ordinary user.
 func TestO1OutputFloodAtAnOrdinaryUser(t *testing.T) {
 	t.Parallel()
 	newEscapeTarget(t, ordinary).runOutputFlood(t)
@@ -453,7 +453,7 @@ func TestO1Escapes(t *testing.T) {
 	newEscapeTarget(t, 0).runEscapes(t)
 }
 
-// TestO1EscapesFromAnOrdinaryUser does the same at a peer of an ordinary user. A program that
+// TestO1EscapesFromAnOrdinaryUser runs the attempts of TestO1Escapes at a peer of an ordinary user. A program that
 // escapes has that user's rights.
 func TestO1EscapesFromAnOrdinaryUser(t *testing.T) {
 	t.Parallel()

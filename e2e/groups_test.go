@@ -86,7 +86,7 @@ func TestO1JobsInGroupsOfVersion2(t *testing.T) {
 	}
 	expectNothingLeft(t, peers)
 	if s := j.wait(); s != 70 {
-		t.Errorf("ended with %d, want 70", s)
+		t.Errorf("ended with status %d, want 70", s)
 	}
 }
 

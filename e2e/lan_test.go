@@ -174,7 +174,7 @@ func TestV3LANSlowLink(t *testing.T) {
 	}
 	long.cmd.Process.Signal(syscall.SIGINT)
 	if s := long.wait(); s != 130 {
-		t.Errorf("the other job ended with %d, want 130", s)
+		t.Errorf("the other job ended with status %d, want 130", s)
 	}
 	expectNoFailure(t, j)
 	expectNoFailure(t, long)

@@ -30,7 +30,7 @@ func TestS3PolicyRefusalIsImmediate(t *testing.T) {
 
 	refused := submit(t, t.TempDir(), "--supernode", first.addr, "-n", "1", "-w", "3", stepper)
 	if s := refused.wait(); s != 69 {
-		t.Errorf("a job that all owners refuse ended with %d, want 69", s)
+		t.Errorf("a job that all owners refuse ended with status %d, want 69", s)
 	}
 	for _, why := range []string{"1 wasm only", "1 denied", "1 paused"} {
 		if !strings.Contains(refused.stderr.String(), why) {
@@ -47,7 +47,7 @@ func TestS3PolicyRefusalIsImmediate(t *testing.T) {
 	})
 	own := submit(t, third.home, "--peer", third.id, "-n", "1", "-w", "30", stepper, "-steps", "20", "-every", "10")
 	if s := own.wait(); s != 0 {
-		t.Errorf("the owner's own job ended with %d:\n%s", s, own.stderr)
+		t.Errorf("the owner's own job ended with status %d:\n%s", s, own.stderr)
 	}
 	expectNothingLeft(t, []*peerProcess{first, second, third})
 	third.kill()

@@ -23,15 +23,15 @@ func TestS3PolicyByDefault(t *testing.T) {
 
 	refused := submit(t, t.TempDir(), "--supernode", owner.addr, "-n", "1", "-w", "1", stepper)
 	if s := refused.wait(); s != 69 || !strings.Contains(refused.stderr.String(), "1 wasm only") {
-		t.Errorf("a stranger's native program ended with %d:\n%s", s, refused.stderr)
+		t.Errorf("a stranger's native program ended with status %d:\n%s", s, refused.stderr)
 	}
 	module := submit(t, t.TempDir(), "--supernode", owner.addr, "-n", "1", "-w", "60", sum)
 	if s := module.wait(); s != 0 || module.stdout.String() != "the sum is 1\n" {
-		t.Errorf("a stranger's module ended with %d:\n%s%s", s, module.stdout, module.stderr)
+		t.Errorf("a stranger's module ended with status %d:\n%s%s", s, module.stdout, module.stderr)
 	}
 	own := submit(t, owner.home, "-n", "1", "-w", "60", stepper, "-steps", "20", "-every", "10")
 	if s := own.wait(); s != 0 {
-		t.Errorf("the owner's own native program ended with %d:\n%s", s, own.stderr)
+		t.Errorf("the owner's own native program ended with status %d:\n%s", s, own.stderr)
 	}
 	expectNothingLeft(t, []*peerProcess{owner})
 

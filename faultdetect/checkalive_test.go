@@ -70,6 +70,6 @@ func TestExcusedTimeDoesNotCount(t *testing.T) {
 	c.Watch(p)
 	c.Excuse(p, time.Hour)
 	if c.Tick(31 * s); len(c.Late()) != 0 {
-		t.Error("an excuse counts for the future")
+		t.Error("an excuse extends into the future")
 	}
 }

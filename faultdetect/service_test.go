@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A testGroup is a job's group of real libp2p hosts on a simulated network, at virtual time.
+// A testGroup is a job's group of real libp2p hosts on a simulated network, in virtual time.
 type testGroup struct {
 	t        *testing.T
 	hosts    []host.Host

@@ -25,7 +25,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// A noHost is the host of a peer without a network, for tests at virtual time.
+// A noHost is the host of a peer without a network, for tests in virtual time.
 type noHost struct {
 	host.Host
 	id p2ppeer.ID
@@ -35,7 +35,7 @@ func (h noHost) ID() p2ppeer.ID                                    { return h.id
 func (noHost) SetStreamHandler(protocol.ID, network.StreamHandler) {}
 func (noHost) RemoveStreamHandler(protocol.ID)                     {}
 
-// newOffline starts a peer without a network, for a test at virtual time.
+// newOffline starts a peer without a network, for a test in virtual time.
 func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
 	s := NewService(noHost{id: id}, openStore(t, t.TempDir(), 1<<30), log)
 	s.unpacks = false

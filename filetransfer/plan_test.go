@@ -93,7 +93,7 @@ func TestPlanUsesTheOriginIfNoMemberIsReachable(t *testing.T) {
 func TestPlanWaitsLongerForMembersIfTheOriginWasSlow(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.connected(origin, memberTimeout)
-	p.connected(origin, 2*memberTimeout) // another stream does not count
+	p.connected(origin, 2*memberTimeout) // only the first stream determines the time to reach the origin
 	if units, fresh := asks(p, origin, 4*memberTimeout-1); len(units) != freshWindow || !fresh {
 		t.Errorf("requests %v, fresh %v", units, fresh)
 	}

@@ -410,7 +410,7 @@ func TestO4InvalidRequestsEndTheLink(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = write(l) // may fail already
+			_ = write(l) // the service may have reset the stream before the write ends
 			if _, err := io.Copy(io.Discard, l); !errors.Is(err, network.ErrReset) {
 				t.Errorf("got %v, want a reset", err)
 			}

@@ -77,7 +77,7 @@ func (ss *swarms) of(job string) *swarm {
 	return ss.ofJob[job]
 }
 
-// join returns the share of a list. It returns nil if a job exceeds maxShares.
+// join returns the share of a list. It returns nil if the swarm has ended, or if the job has maxShares other shares.
 func (sw *swarm) join(id Digest, list []Want, units []unit) *share {
 	sw.mu.Lock()
 	defer sw.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	sliceSize = pieceSize / 8
 )
 
-// A world simulates an origin and peers at virtual time: real plans and a real ledger, over links whose
+// A world simulates an origin and peers in virtual time: real plans and a real ledger, over links whose
 // outgoing and incoming rates are shared evenly. Host 0 is the origin.
 type world struct {
 	now    time.Duration
@@ -343,7 +343,7 @@ func (w *world) copies() float64 {
 	return float64(w.sent) * sliceSize / (float64(w.units) * pieceSize)
 }
 
-// TestSwarm checks staging at virtual time. The origin sends a file to all peers in 1.5 times the time of
+// TestSwarm checks staging in virtual time. The origin sends a file to all peers in 1.5 times the time of
 // one copy, and sends at most 1.6 copies, even if peers are slow, stall or lie.
 func TestSwarm(t *testing.T) {
 	tests := []struct {

@@ -17,7 +17,7 @@ func (c Config) network() networks.Choice {
 }
 
 // NetworkID returns the identifier that peers of the network in c share. In a private network, the identifier
-// contains more than the name. The error states why the network's token cannot be used.
+// contains the name and a digest of the owner's key. The error states why the network's token cannot be used.
 func (c Config) NetworkID() (string, error) { return c.network().ID() }
 
 // OpenWarning returns a warning if a network with a non-default name is open to any peer because the home

@@ -22,7 +22,7 @@ type space struct {
 // A report states how far a space has been explored.
 type report struct {
 	states, events int // different states; transitions between them
-	ends           int // states in which no event must happen
+	ends           int // states in which no event is pending
 	locals         int // states of single processes
 	depth          int // every sequence of this many events has been explored
 	complete       bool

@@ -1,4 +1,4 @@
-// Package sim runs a group of failure detectors over a simulated network at virtual time, for tests and
+// Package sim runs a group of failure detectors over a simulated network in virtual time, for tests and
 // measurements.
 //
 //	           Tick, Receive, Report

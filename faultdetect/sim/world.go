@@ -173,7 +173,7 @@ func (w *World) deliver(m faultdetect.Message) {
 	}
 	out, err := w.Detectors[m.To].Receive(w.local(m.To), m)
 	if err != nil {
-		panic(fmt.Sprintf("%v: a detector sends what detectors refuse: %v", w, err))
+		panic(fmt.Sprintf("%v: a detector sent a message that detectors refuse: %v", w, err))
 	}
 	w.carryOut(m.To, out)
 }

@@ -10,7 +10,7 @@ type Kind string
 
 // The kinds of channels between processes.
 const (
-	Shm    Kind = "shm"    // a ring of shared memory
+	Shm    Kind = "shm"    // a ring buffer in shared memory
 	TCP    Kind = "tcp"    // a TCP connection with TLS between the processes
 	Stream Kind = "stream" // a pipe of package channel, bridged by the peers or shared
 )

@@ -38,8 +38,8 @@ func (e *Entry) IsRegular() bool { return e.Stat.Mode&unix.S_IFMT == unix.S_IFRE
 // Depth returns the number of names in Path; 0 for the root of the walk.
 func (e *Entry) Depth() int { return len(e.w.levels) }
 
-// Path returns the slash-separated path from the root of the walk. Each call computes it anew. Its length grows
-// with the nesting of folders.
+// Path returns the slash-separated path from the root of the walk. Each call computes the path
+// again. The length of the path grows with the nesting of folders.
 func (e *Entry) Path() string {
 	var names []string
 	for i := range e.w.levels {

@@ -1,6 +1,6 @@
 package hostcall
 
-// A table assigns handles to things, starting with 1. It reuses free handles.
+// A table assigns handles to values, starting with 1. It reuses free handles.
 type table[T any] struct {
 	things []*T
 	free   []uint32

@@ -18,7 +18,7 @@ func TestStatusPagePassword(t *testing.T) {
 		t.Fatalf("got %q, %v", first, err)
 	}
 	if again, err := loadPassword(file); again != first || err != nil {
-		t.Errorf("got %q, %v, and %q before", again, err, first)
+		t.Errorf("second call: got %q, %v, want %q", again, err, first)
 	}
 	for text, want := range map[string]string{"my own choice\n": "my own choice", "": "", "short\n": ""} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -46,7 +46,7 @@ func startAdding(t *testing.T) (j *testJob, after view.View) {
 	return startAddingWith(t, limits.Grant{})
 }
 
-// startAddingWith does the same on peers with the given grant.
+// startAddingWith is like startAdding, on peers with the given grant.
 func startAddingWith(t *testing.T, grant limits.Grant) (j *testJob, after view.View) {
 	t.Helper()
 	b := newTestbed(t, 2, 3)

@@ -21,7 +21,7 @@ type detection struct {
 	reportsUntil time.Time           // end of the time in which the job reports its presence after it has started
 }
 
-// enter replaces the group by another one, which has the given members.
+// enter replaces the group with one that has the given members.
 func (d *detection) enter(group *faultdetect.Group, generation uint32, members []p2ppeer.ID) {
 	d.group, d.generation, d.failed = group, generation, make(map[p2ppeer.ID]bool)
 	for _, member := range members {

@@ -192,7 +192,7 @@ func TestS4SlotsAreReleasedAfterTheLastProcess(t *testing.T) {
 	peer, p := j.peers[0], view.Process{}
 	j.links[0].exited(p)
 	hosted := j.hosted(0)
-	j.eventually("it is seen that nothing runs", func() bool {
+	j.eventually("the peer notices that all processes have ended", func() bool {
 		return answered(t, hosted, func() bool { return !hosted.keeping.allEndedAt.IsZero() })
 	})
 	if s := peer.reservations.Snapshot(); s.Running != 1 {

@@ -41,7 +41,8 @@ func newDrainer(pipe *os.File, asked *atomic.Uint64) (*drainer, error) {
 	return &drainer{pipe: pipe, raw: raw, asked: asked}, err
 }
 
-// read reads the next bytes. If empty is not 0, the pipe has been empty since the Flush of that number.
+// read reads the next bytes. If empty is not 0, it is the number of a Flush, and the pipe was empty at some time after
+// this Flush.
 func (d *drainer) read(buf []byte) (n int, empty uint64, err error) {
 	for {
 		if d.flush == 0 {

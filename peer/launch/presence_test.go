@@ -19,11 +19,11 @@ func TestSubmitterStates(t *testing.T) {
 		want  submitterState
 	}{
 		"the stream breaks":                   {[]func(*presence){cut}, disconnected},
-		"it reconnects":                       {[]func(*presence){cut, back}, connected},
-		"it is given up":                      {[]func(*presence){cut, lose}, unreachable},
-		"it reconnects after that":            {[]func(*presence){cut, lose, back}, connected},
+		"the submitter reconnects":            {[]func(*presence){cut, back}, connected},
+		"the submitter is given up":           {[]func(*presence){cut, lose}, unreachable},
+		"the submitter reconnects after that": {[]func(*presence){cut, lose, back}, connected},
 		"the detector still finds it failed":  {[]func(*presence){lose, failedBack}, unreachable},
-		"it joins then":                       {[]func(*presence){lose, failedBack, join}, connected},
+		"the submitter joins then":            {[]func(*presence){lose, failedBack, join}, connected},
 		"a new process takes over":            {[]func(*presence){lose, orphan}, orphaned},
 		"a new process reconnects, and joins": {[]func(*presence){orphan, lose, back, join}, orphaned},
 	} {

@@ -1,5 +1,5 @@
 // Detection measures how long a group needs to detect the failure of a member, what the detection
-// costs, and how often it is wrong. It uses the detector that peers run, at virtual time and in
+// costs, and how often it is wrong. It uses the detector that peers run, in virtual time and in
 // real processes.
 //
 //	go -C e2e/bench run ./detection                           small groups, in minutes

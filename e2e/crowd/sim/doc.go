@@ -1,4 +1,4 @@
-// Package sim simulates many submitters that reserve slots at many peers at virtual time, and checks the
+// Package sim simulates many submitters that reserve slots at many peers in virtual time, and checks the
 // promises of package reservation.
 //
 //	Crowd: submitters' jobs -- reservation.Reserve --> World: links, faults

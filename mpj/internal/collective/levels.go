@@ -74,8 +74,8 @@ func except(n int, some []int) []int {
 	return ranks
 }
 
-// representatives returns, in order, one rank for each group among the members that among accepts:
-// root for its own group, otherwise the first rank of the group.
+// representatives returns, in order, one rank for each group that has a rank that among accepts: root
+// for its own group, otherwise the first such rank of the group.
 func representatives(group []int, root int, among func(rank int) bool) []int {
 	var ranks []int
 	seen := make(map[int]bool)

@@ -27,7 +27,7 @@ type Network struct {
 	Supernodes   int               `json:"supernodes"`    // configured supernodes other than this peer
 	Met          int               `json:"met"`           // of these, connected
 	Reachability node.Reachability `json:"reachability"`  // public or private; auto if not known
-	Relayed      bool              `json:"relayed"`       // true if others can reach it through a relay
+	Relayed      bool              `json:"relayed"`       // true if other peers can reach the peer through a relay
 	NAT          map[string]string `json:"nat,omitempty"` // by transport (tcp, udp): endpoint-independent, symmetric or none
 	Ahead        []time.Duration   `json:"ahead"`         // lead over the clock of each peer that answered, nanoseconds
 	Doubted      int               `json:"doubted"`       // number of peers whose offers are expired or in the future by this machine's clock

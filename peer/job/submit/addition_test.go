@@ -52,7 +52,7 @@ func (p *part) entersAdded(a *jobpb.Add) {
 	q := a.Process.View()
 	p.redeems(a)
 	if e := await(p, (*jobpb.ToPeer).GetEmitted); int(e.Rank) != q.Rank {
-		p.Errorf("it is told what output the user has of rank %d", e.Rank)
+		p.Errorf("the peer got an Emitted message for rank %d", e.Rank)
 	}
 	p.added(a, "")
 	p.initialized(q)

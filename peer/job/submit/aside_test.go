@@ -15,7 +15,7 @@ func TestSilentPeerIsSetAside(t *testing.T) {
 	silentFor := func(d time.Duration) { u.since.Store(time.Now().Add(-d).UnixNano()) }
 	silentFor(time.Hour)
 	if u.trip.Store(int64(time.Hour)); u.isLong(time.Second) {
-		t.Error("its answer may be under way")
+		t.Error("a peer whose answer may be under way is unheard for long")
 	}
 	if u.trip.Store(0); !u.isLong(time.Second) {
 		t.Error("a peer that has been silent for an hour is not unheard for long")

@@ -24,12 +24,12 @@ func TestCachedContentsCountOncePerCandidate(t *testing.T) {
 	for search := range 2 {
 		(&slotSearch{j: j}).askCached(t.Context(), candidates)
 		if got := candidates[0].Cached; got != 5 {
-			t.Errorf("search %d: it has %d bytes of 5", search+1, got)
+			t.Errorf("search %d: the peer has %d bytes, want 5", search+1, got)
 		}
 	}
 	stop()
 	(&slotSearch{j: j}).askCached(t.Context(), candidates)
 	if got := candidates[0].Cached; got != 0 {
-		t.Errorf("who tells no longer has %d bytes", got)
+		t.Errorf("a peer that no longer shares its files has %d bytes, want 0", got)
 	}
 }

@@ -31,8 +31,9 @@ type Choice struct {
 
 // ChooseReplicas returns the fewest replicas with which a job of n ranks succeeds with the wanted
 // probability. The job takes the expected time and runs on peers like the candidates. Only
-// candidates of one of the platforms count, or all of them if there is a module. It returns an
-// error if no number suffices, or if there is no room for as many replicas.
+// candidates of one of the platforms count; if the program is a module, all candidates count.
+// ChooseReplicas returns an error if no number suffices, or if there is no room for that many
+// replicas.
 //
 // The calculation uses the mean probability of failure, since it is not known yet which peers run
 // the job. For replicas placed at random on peers with different probabilities, the mean overstates

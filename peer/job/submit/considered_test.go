@@ -43,7 +43,7 @@ func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 				before := maps.Clone(c)
 				next := c.with(&reservation.ShortageError{Outcomes: []reservation.Outcome{o}})
 				if !maps.Equal(before, c) {
-					t.Error("what was known before is changed")
+					t.Error("with changed the previous verdicts")
 				}
 				c = next
 			}

@@ -127,10 +127,10 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 		}
 		heardAll <- struct{}{}
 		if e.handle(e.nextHeard(t)); !l.session.disconnected {
-			t.Fatal("its stream is not made anew")
+			t.Fatal("the stream of the peer was not reopened")
 		}
 		if l.acceptMessage(received{link: l, wire: before, msg: exitedMessage(other, wellEnded)}) {
-			t.Error("what the old stream brings is heard, and will be repeated")
+			t.Error("accepted a message from the old stream, which the peer will repeat")
 		}
 	}
 	e.apply(e.state.Lost([]view.Process{master}, "is lost"))
@@ -195,7 +195,7 @@ func TestDisconnectedSubmitterStopsWaitingForEndedPeers(t *testing.T) {
 		select {
 		case <-e.views.events.news:
 		case <-time.After(eventTimeout):
-			t.Fatal("it is in touch with nobody, and does not know")
+			t.Fatal("the submitter has contact with no peer, but has not noticed this")
 		}
 	}
 	for _, l := range e.peers.links {
@@ -224,14 +224,14 @@ func TestSuspendedSubmitterSetsAReconnectDeadline(t *testing.T) {
 	b.agreeing(e, b.peers...)
 	e.asleep()
 	if r := e.detectSleep(); r != nil || !e.partition.active {
-		t.Fatalf("result %v, parted: %v", r, e.partition.active)
+		t.Fatalf("result %v, partitioned: %v", r, e.partition.active)
 	}
 	for limit := time.After(eventTimeout); e.deadlines.peers == nil; {
 		select {
 		case <-e.views.events.news:
 			e.takeAgreed()
 		case <-limit:
-			t.Fatal("nobody is given up, late or never")
+			t.Fatal("no deadline for silent peers was set")
 		}
 	}
 }

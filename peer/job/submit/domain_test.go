@@ -28,7 +28,7 @@ func TestSelfReportedAddressesAreNotTrusted(t *testing.T) {
 	tests := []struct{ name, from, says, seen, said string }{
 		{"connected from a public address", four, fourToo + " " + six, "130.79.1.1", ""},
 		{"connected from two", four + " " + six, sixToo, "130.79.1.1 2001:660:1::/64", ""},
-		{"connected by a relay, one liar who names all", relay, relay + " " + four + " " + fourToo + " " + six + " " + sixToo, "", "130.79.1.1"},
+		{"connected by a relay, to a liar that claims all addresses", relay, relay + " " + four + " " + fourToo + " " + six + " " + sixToo, "", "130.79.1.1"},
 		{"not connected", "", private + " " + four, "", "130.79.1.1"},
 		{"not connected, of IPv6", "", six + " " + sixToo, "", "2001:660:1::/64"},
 		{"not connected, of IPv6 first", "", six + " " + four, "", "130.79.1.1"},
@@ -79,7 +79,7 @@ func TestLostReplicaIsReplacedAtAnotherOwner(t *testing.T) {
 		}
 		l := f.link
 		if l.peer != bobs {
-			t.Errorf("it went to %s, of %q", l.peer, b.submitter.cfg.Owner(l.peer))
+			t.Errorf("the new replica went to %s, of %q", l.peer, b.submitter.cfg.Owner(l.peer))
 		}
 		reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{l.peer})
 	}
@@ -101,7 +101,7 @@ func TestLostReplicaIsReplacedOnAnotherMachine(t *testing.T) {
 	machines := []string{own.link.slots.Machine}
 	f := e.j.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0]), wide: eventTimeout}, e.peers.inbox)
 	if f.err != nil || f.link.peer != b.peers[2].ID() {
-		t.Errorf("it went to %v: %v", f.link, f.err)
+		t.Errorf("the new replica went to %v: %v", f.link, f.err)
 	}
 	reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{b.peers[2].ID()})
 	f = e.j.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0], b.peers[2]), wide: eventTimeout}, e.peers.inbox)

@@ -25,7 +25,7 @@ func TestS4EndInAnyPhaseReleasesEverything(t *testing.T) {
 		for _, silent := range []bool{false, true} {
 			name := string(phase) + ", cancelled"
 			if silent {
-				name = string(phase) + ", nobody listens"
+				name = string(phase) + ", without a listener"
 			}
 			t.Run(name, func(t *testing.T) {
 				req := b.in(t).request(2, 1)
@@ -74,7 +74,7 @@ func TestJobEndsAlthoughAPeerDoesNotStop(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.waits.stop = 300 * time.Millisecond
 	cases := map[string]func(*part){
-		"says nothing": func(p *part) { p.started("") }, // it is not asked a second time
+		"says nothing": func(p *part) { p.started("") }, // the submitter does not ask the peer a second time
 		"vanishes":     (*part).vanish,
 		"goes on":      func(p *part) { p.ends(p.processes[0]) },
 	}

@@ -115,7 +115,7 @@ func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 			}
 			for _, m := range e.peers.links[0].out.take() {
 				if m.GetEmitted() == nil {
-					t.Errorf("says %v", m)
+					t.Errorf("sent %v, want only Emitted", m)
 				}
 				n++
 			}
@@ -123,10 +123,10 @@ func TestWaitingPeersAreKeptAliveWhileOthersStage(t *testing.T) {
 		return n
 	}
 	if n := said(); n != 1 {
-		t.Errorf("says so %d times at once, want once", n)
+		t.Errorf("sent %d messages at once, want 1", n)
 	}
 	start.keptAliveAt = time.Now().Add(-keepAlivePeriod)
 	if n := said(); n != 1 {
-		t.Errorf("says so %d times after %v, want once", n, keepAlivePeriod)
+		t.Errorf("sent %d messages after %v, want 1", n, keepAlivePeriod)
 	}
 }

@@ -50,7 +50,7 @@ func TestKeptJobRoundTrip(t *testing.T) {
 		}
 	}
 	if k.kept.Handed() {
-		t.Error("its identity is not kept")
+		t.Error("the identity of the submitter is not kept")
 	}
 	if err := k.writeBegin(&jobpb.Begin{Keys: []byte("keys")}); err != nil {
 		t.Fatal(err)
@@ -162,7 +162,7 @@ func TestJobWithAResultIsNotResumable(t *testing.T) {
 		t.Errorf("attached: %+v, %q", r, got)
 	}
 	if _, err := os.Stat(k.dir); err == nil {
-		t.Error("it is still kept")
+		t.Error("the job is still kept")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestUnseenResultOfAResumedJobIsKept(t *testing.T) {
 			t.Errorf("attached: %+v, %q", r, got)
 		}
 		if _, err := s.Kept(k.kept.Job); err == nil {
-			t.Error("it is still kept")
+			t.Error("the job is still kept")
 		}
 	}
 }
@@ -295,7 +295,7 @@ func TestR6UnwritableFilesAreKeptForAttach(t *testing.T) {
 			}
 		}
 		if end, ok := errors.AsType[*network.StreamError](err); ok && end.ErrorCode == jobpb.Left {
-			t.Error("left for good")
+			t.Error("the submitter left the job permanently")
 		}
 		p.vanish()
 	})
@@ -395,7 +395,7 @@ func TestHandedOverJobKeepsNoKey(t *testing.T) {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
 	if _, err := kept.Key(); err == nil {
-		t.Error("it has a key")
+		t.Error("the handed-over job has a key")
 	}
 	if _, err := s.Kept(own.kept.Job); !errors.Is(err, errNotKept) {
 		t.Errorf("another's job: %v", err)

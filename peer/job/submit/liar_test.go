@@ -18,13 +18,13 @@ func TestV4UninvitedProcessIsTolerated(t *testing.T) {
 		t.Fatal(r)
 	}
 	if e.peers.reaches(uninvited) || e.peers.peerOf(uninvited) == "" {
-		t.Error("its peer is known")
+		t.Error("the peer of the uninvited process is known")
 	}
 	if _, ok, _ := e.collector.fileSource(0); ok {
-		t.Error("it is asked for its files")
+		t.Error("the uninvited process is asked for its files")
 	}
 	if slices.Contains(e.confirmation.confirmingReplicas(), uninvited) {
-		t.Error("it owes an account")
+		t.Error("the uninvited process owes an account")
 	}
 }
 
@@ -38,7 +38,7 @@ func TestV4PeerThatHidesAnExitIsFailed(t *testing.T) {
 		t.Fatal(r)
 	}
 	if e.deadlines.exits == nil {
-		t.Fatal("nobody waits for its peer to say so")
+		t.Fatal("no deadline for the report of the exit was set")
 	}
 	if r := e.loseUnreported(); r != nil {
 		t.Fatal(r)
@@ -68,11 +68,11 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 		t.Fatalf("output is expected of %v, want %v", e.outputs.withheld, p)
 	}
 	if waited(59 * time.Second); !e.peers.reaches(p) {
-		t.Fatal("its peer is given up early")
+		t.Fatal("the peer was given up early")
 	}
 	e.outputs.flows[1][0].unread = 100
 	if waited(2 * time.Second); !e.peers.reaches(p) {
-		t.Fatal("its peer is given up although the user has yet to read what came")
+		t.Fatal("the peer was given up while the user had output to read")
 	}
 	e.outputs.flows[1][0].unread = 0
 	e.loseWithholding()

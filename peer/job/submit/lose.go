@@ -71,7 +71,7 @@ func (e *execution) loseSilentPeer(l *link) *job.Result {
 	return r
 }
 
-// protocolError gives up a peer that broke the protocol, as err says; nil: it did not.
+// protocolError gives up a peer that broke the protocol. err describes the violation; nil means that there is none.
 func (e *execution) protocolError(l *link, err error) *job.Result {
 	if err == nil {
 		return nil

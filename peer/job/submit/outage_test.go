@@ -26,7 +26,7 @@ func TestJobWithoutReplicasWaitsForSilentPeers(t *testing.T) {
 		"a cut of 5 s":               {ran: 5 * time.Second, silent: []time.Duration{0, 5 * time.Second, 0}, told: "stopped or cut off; waiting up to 30s"},
 		"a new job":                  {ran: 31 * time.Second, silent: []time.Duration{0, 31 * time.Second, 0}, told: "no message from peer ", ends: "stopped or cut off"},
 		"a job that has run an hour": {ran: time.Hour, silent: []time.Duration{0, 9 * time.Minute, 0}, told: "waiting up to 10m0s"},
-		"it has waited long":         {ran: time.Hour, silent: []time.Duration{0, 10 * time.Minute, 0}, told: "waiting up to 10m0s", ends: "no message for 10m0s from peer "},
+		"the job has waited long":    {ran: time.Hour, silent: []time.Duration{0, 10 * time.Minute, 0}, told: "waiting up to 10m0s", ends: "no message for 10m0s from peer "},
 		"this machine is cut":        {ran: time.Minute, silent: []time.Duration{4 * time.Second, time.Second, 3 * time.Second}, told: any},
 		"this machine stays cut":     {ran: time.Minute, silent: []time.Duration{61 * time.Second, 62 * time.Second, 61 * time.Second}, told: any, ends: any},
 		"the only peer":              {ran: time.Minute, silent: []time.Duration{5 * time.Second}, told: only},
@@ -42,7 +42,7 @@ func TestJobWithoutReplicasWaitsForSilentPeers(t *testing.T) {
 				t.Errorf("the user is told %q, want %q", o.note, c.told)
 			}
 			if again := judgeOutage(cs, c.ran, o.warned); again.note != "" {
-				t.Errorf("the user is told once more: %q", again.note)
+				t.Errorf("the user is told again: %q", again.note)
 			}
 			if (o.lost >= 0) != (c.ends != "") {
 				t.Fatalf("gives up peer %d, want %q", o.lost, c.ends)
@@ -65,7 +65,7 @@ func TestEndOfAnOutageIsReportedOnce(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 	if again := judgeOutage(cs, time.Minute, o.warned); again.note != "" {
-		t.Errorf("the user is told once more: %q", again.note)
+		t.Errorf("the user is told again: %q", again.note)
 	}
 }
 

@@ -314,7 +314,7 @@ func TestR6EarlyOutputWaitsForItsLeader(t *testing.T) {
 		t.Fatalf("prints %v, %v", print, err)
 	}
 	if o.owes(other) {
-		t.Error("its peer owes output before the user has read")
+		t.Error("the peer owes output before the user has read any")
 	}
 	if drained := o.shown(print); len(drained) > 0 || !o.owes(other) || o.emitted(0).GetEmitted().GetStdout() != 1 {
 		t.Errorf("drained %v; tells %v", drained, o.emitted(0))

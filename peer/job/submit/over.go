@@ -8,8 +8,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A peer that was stopped or cut off is given up, and may not learn that. Its part of the job keeps
-// its slots. When the peer is connected again, it asks whether the job is over.
+// The submitter gives up a peer that was stopped or cut off. The peer may not learn this, and its
+// part of the job then keeps its slots. After it reconnects, the peer asks whether the job is over.
 
 // maxOver limits the number of finished jobs that a submitter remembers.
 const maxOver = 1024

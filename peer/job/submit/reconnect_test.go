@@ -76,11 +76,11 @@ func TestStreamEndedByThePeerIsNotReopened(t *testing.T) {
 	}{
 		"the connection broke":       {network.ErrReset, true, true},
 		"before the job began":       {network.ErrReset, false, false},
-		"the peer has reset it":      {&network.StreamError{Remote: true}, true, false},
+		"the peer reset the stream":  {&network.StreamError{Remote: true}, true, false},
 		"the peer could not write":   {&network.StreamError{Remote: true, ErrorCode: jobpb.Unwritten}, true, true},
-		"this side has":              {&network.StreamError{}, true, true},
-		"the peer has closed it":     {io.EOF, true, false},
-		"the peer has said garbage":  {proto.Error, true, false},
+		"this side reset the stream": {&network.StreamError{}, true, true},
+		"the peer closed the stream": {io.EOF, true, false},
+		"the peer sent garbage":      {proto.Error, true, false},
 		"a message without bounds":   {io.ErrShortBuffer, true, false},
 		"the peer closed everything": {&network.ConnError{Remote: true}, true, true},
 	} {

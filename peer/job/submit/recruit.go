@@ -74,7 +74,7 @@ type recruitment struct {
 	recoveries []time.Duration                      // durations for which ranks lacked a replica
 }
 
-// healingOf returns the healing of a job that starts; nil: lost replicas are not replaced.
+// healingOf returns the healing of a job that starts, or nil if lost replicas are not replaced.
 func healingOf(req Request) *job.Healing {
 	if !req.heals() {
 		return nil
@@ -318,7 +318,7 @@ func (c *recruitment) healed(p view.Process, m *jobpb.Healed) (r *job.Result, en
 	c.j.emit(Event{
 		Kind: HealEvent, Rank: p.Rank, Took: took,
 		Placed: []Placed{{Process: p, Peer: c.peers.runsOn[p].peer.String()}},
-		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s given anew",
+		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s replayed",
 			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(c.peers.runsOn[p].peer), took.Seconds(),
 			plural(m.Messages, "message")),
 	})

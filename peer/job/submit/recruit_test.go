@@ -74,7 +74,7 @@ func TestLostReplicaIsReplaced(t *testing.T) {
 		t.Errorf("%d losses are told, want 2", n)
 	}
 	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
-	o.told("7 messages given anew")
+	o.told("7 messages replayed")
 	o.told("1 new replica given to ranks that had lost one")
 	if v := o.view(); v.State(proc(0, 0)) != view.Failed || v.State(proc(0, 1)) != view.Failed || v.State(proc(0, 2)) != view.Finished {
 		t.Errorf("last view %+v", v)

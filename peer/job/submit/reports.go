@@ -143,6 +143,6 @@ func contradicted(voices []changeReport) *job.Result {
 	return &job.Result{
 		Status:  job.StatusLost,
 		Message: "the job's peers contradict each other about what they have agreed on: " + strings.Join(all, "; "),
-		Hint:    "one of them lies or is broken; start it again without it",
+		Hint:    "one of these peers lies or is faulty; run the job again without that peer (--not-peer)",
 	}
 }

@@ -25,9 +25,9 @@ func TestDecide(t *testing.T) {
 		ok       bool // the decision is a
 		disputed bool
 	}{
-		"nobody":                  {},
+		"no reports":              {},
 		"one":                     {says(a), true, false},
-		"one, who is silent":      {says(silent), false, false},
+		"one, which is silent":    {says(silent), false, false},
 		"one of two":              {says(a, silent), false, false},
 		"two of two":              {says(a, a), true, false},
 		"two of three":            {says(a, silent, a), true, false},
@@ -46,7 +46,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestPeerReportsHaveNoGaps: so a testimony is bounded, and each of its changes belongs to one view.
+// TestPeerReportsHaveNoGaps: so the reports of a peer are bounded, and each reported change belongs to one view.
 func TestPeerReportsHaveNoGaps(t *testing.T) {
 	next := func(epoch uint64) *jobpb.Change { return agreedOn(epoch, proc(0, 0), view.Failed).GetAgreed() }
 	for _, bad := range []*jobpb.Change{next(0), next(1), next(2), next(4), next(1 << 63), {Epoch: 3, To: 200}, {}} {
@@ -60,7 +60,7 @@ func TestPeerReportsHaveNoGaps(t *testing.T) {
 	}
 	full := peerReports{changes: make([]view.Change, maxChanges)}
 	if err := full.add(next(maxChanges + 2)); err == nil {
-		t.Error("it has no end")
+		t.Errorf("more than %d reports were accepted", maxChanges)
 	}
 }
 

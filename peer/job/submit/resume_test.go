@@ -204,7 +204,7 @@ func TestS4ResumeAfterAPartlyAnnouncedResult(t *testing.T) {
 		t.Error("a peer was not told to stop")
 	}
 	if _, err := os.Stat(k.dir); err == nil {
-		t.Error("it is still kept")
+		t.Error("the job is still kept")
 	}
 }
 
@@ -221,7 +221,7 @@ func TestResumedSubmitterDoesNotFailUnrecordedProcesses(t *testing.T) {
 			p.atStop = func() {
 				for _, m := range p.kept {
 					if c := m.GetPropose(); c.GetProcess().GetReplica() == 2 {
-						t.Errorf("it asks for %v", c)
+						t.Errorf("the submitter requested %v", c)
 					}
 				}
 			}
@@ -251,7 +251,7 @@ func TestResumedSubmitterAcceptsLaterProcesses(t *testing.T) {
 				agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, late, view.Live), agreedOn(4, proc(0, 1), view.Failed))
 			await(p, (*jobpb.ToPeer).GetBegin)
 			if reminders := len(p.kept); reminders < 2 {
-				t.Errorf("it is let in after %d messages, before it is in the view", reminders)
+				t.Errorf("the late process was admitted after %d messages, before it was in the view", reminders)
 			}
 			p.asked(late, view.Finished)
 			p.say(agreedOn(5, late, view.Finished))
@@ -321,7 +321,7 @@ func TestResumedSubmitterDoesNotWaitForUnjoinedProcesses(t *testing.T) {
 					p.atStop = func() {
 						for _, m := range p.kept {
 							if m.GetBegin() != nil {
-								t.Error("it is let in")
+								t.Error("the unjoined process was admitted")
 							}
 						}
 					}
@@ -429,7 +429,7 @@ func TestReplacedSubmitterDoesNotEndTheJob(t *testing.T) {
 		})
 		o.want(job.StatusLost, "another p2prun has resumed job ")
 		if _, err := os.Stat(k.dir); err != nil {
-			t.Errorf("it cannot be gone on with: %v", err)
+			t.Errorf("the job cannot be resumed: %v", err)
 		}
 	})
 }
@@ -441,13 +441,13 @@ func (p *part) leftAlone() {
 		m := &jobpb.ToPeer{}
 		err := p.in.ReadMsg(m)
 		if reset, ok := errors.AsType[*network.StreamError](err); ok && reset.Remote && reset.ErrorCode == jobpb.Left {
-			p.Error("its part is over, it hears")
+			p.Error("the submitter said that the part was over")
 		}
 		if err != nil {
 			p.vanish()
 		}
 		if m.GetStop() != nil || m.GetView() != nil || m.GetPropose() != nil {
-			p.Errorf("it hears %v", m)
+			p.Errorf("unexpected message %v", m)
 		}
 	}
 }

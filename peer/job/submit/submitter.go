@@ -35,8 +35,8 @@ type Config struct {
 	Patient   bool          // tolerate longer silence in jobs without replicas; see outage.go
 	Mode      faultdetect.Mode
 	Log       zerolog.Logger
-	// Outdated returns the peers that were met recently and run another protocol version; nil: none
-	// are known.
+	// Outdated returns the peers that were met recently and run another protocol version, or nil if
+	// none are known.
 	Outdated func() []p2ppeer.ID
 	// Site is the declared site of the submitter's machine, or empty.
 	Site string

@@ -68,7 +68,7 @@ func TestTranscriptWithoutOutput(t *testing.T) {
 	b := [transcriptSize]byte{15: 1, 100: 7}
 	damaged := decodeTranscript(b)
 	if got, ok := damaged.with(nil); ok {
-		t.Errorf("of what is no state of a digest: %v", got)
+		t.Errorf("decoded an invalid digest state: %v", got)
 	}
 }
 

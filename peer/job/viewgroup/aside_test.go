@@ -24,14 +24,14 @@ func TestV4PermissionToSetProcessesAside(t *testing.T) {
 		change view.Change
 		want   bool
 	}{
-		"the submitter sets it aside":      {submitterPeer, aside, true},
-		"its host sets it aside":           {host, aside, false},
-		"the other peer sets it aside":     {other, aside, false},
-		"the submitter makes it return":    {submitterPeer, returns, true},
-		"its host makes it return":         {host, returns, true},
-		"the other peer makes it return":   {other, returns, false},
-		"its host makes it the master":     {host, view.Change{Process: p, Since: 1}, false},
-		"its host makes it join once more": {host, view.Change{Process: view.Process{Replica: 2}}, false},
+		"the submitter sets the process aside":  {submitterPeer, aside, true},
+		"the host sets the process aside":       {host, aside, false},
+		"the other peer sets the process aside": {other, aside, false},
+		"the submitter returns the process":     {submitterPeer, returns, true},
+		"the host returns the process":          {host, returns, true},
+		"the other peer returns the process":    {other, returns, false},
+		"the host makes the process the master": {host, view.Change{Process: p, Since: 1}, false},
+		"the host makes another process join":   {host, view.Change{Process: view.Process{Replica: 2}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := member(t)

@@ -61,10 +61,10 @@ func TestHeartbeatForMissingEntriesIsRefused(t *testing.T) {
 	w := newWorld(t, 21, 3)
 	w.ticks(3)
 	if _, err := w.members[1].Step(2, wrap(lies(2, 1)[0])); err == nil {
-		t.Error("taken")
+		t.Error("the heartbeat was accepted")
 	}
 	w.propose(1, 0, view.Failed)
-	w.until("it takes part", w.failed(0, 0, 1, 2))
+	w.until("the member takes part", w.failed(0, 0, 1, 2))
 }
 
 // TestElectionsAreUnlimited checks that any number of elections is tolerated, although each adds an entry to

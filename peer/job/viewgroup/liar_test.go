@@ -82,15 +82,15 @@ func TestV4MajorityOfJurorsFailsAPeer(t *testing.T) {
 	accuse(2)
 	w.ticks(10)
 	if w.failed(3, 0)() {
-		t.Fatal("two of four have failed it: of peers 1 to 3 and the submitter's")
+		t.Fatal("the accusations of two of four jurors (peers 1 to 3 and the submitter's) have failed the peer")
 	}
 	accuse(2) // repeated
 	w.ticks(10)
 	if w.failed(3, 0)() {
-		t.Fatal("one counts twice")
+		t.Fatal("one accuser counts twice")
 	}
 	accuse(3)
-	w.until("it has failed", w.failed(3, 0, 1, 2, 3))
+	w.until("the accused peer has failed", w.failed(3, 0, 1, 2, 3))
 }
 
 // TestV4FailedJurorsDoNotCount loses two peers at once. The remaining jurors of each fail both.

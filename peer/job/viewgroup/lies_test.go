@@ -61,7 +61,7 @@ var allLies = []lie{
 	}},
 	{"shows the submitter's decision as its own", func(m *Member, to int) []*Message {
 		start := &Statement{Kind: pb.Statement_START, By: submitterPeer, Term: m.term() + 1, Candidate: submitterPeer}
-		start.Signature = signs(submitterPeer)(text(start)) // the submitter's peer has shown it as a candidate
+		start.Signature = signs(submitterPeer)(text(start)) // the submitter's peer sent this statement as a candidate
 		return []*Message{m.asksForVote(to, m.term()+1, start)}
 	}},
 	{"leads in no term", func(m *Member, to int) []*Message {
@@ -94,7 +94,7 @@ var allLies = []lie{
 		msg.Raft = wrap(r).GetRaft()
 		return []*Message{msg}
 	}},
-	// Another log than that of the other members, which it says that they have acknowledged.
+	// The liar claims that the other members have acknowledged a log that differs from theirs.
 	{"commits an entry that no other member has", func(m *Member, to int) []*Message {
 		term := m.term()
 		last, _ := m.store.LastIndex()
@@ -130,7 +130,7 @@ func (m *Member) asksForVote(to int, term uint64, start *Statement) *Message {
 	}, start)
 }
 
-// usurps returns the messages of a peer that nobody has elected and that commits an entry of its own.
+// usurps returns the messages of a peer that was not elected and that commits an entry of its own.
 func (m *Member) usurps(to int, term uint64) []*Message {
 	last, _ := m.store.LastIndex()
 	msg := m.lies(to, &raftpb.Message{

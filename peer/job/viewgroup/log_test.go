@@ -140,7 +140,7 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 				t.Errorf("a log of at most %d bytes takes %d", most, grown)
 			}
 			if told.Contact() != CutOff {
-				t.Error("it takes part")
+				t.Error("the member still takes part")
 			}
 			runtime.KeepAlive(told)
 		})

@@ -175,7 +175,7 @@ func TestNewcomersReplaceLostPeers(t *testing.T) {
 	}
 	w.side[0] = 1
 	w.propose(here[0], 0, view.Finished)
-	w.until("they go on", func() bool { return w.members[here[1]].View().State(view.Process{}) != view.Live })
+	w.until("the two peers continue", func() bool { return w.members[here[1]].View().State(view.Process{}) != view.Live })
 }
 
 // TestLostNewcomerIsRemoved loses a newcomer before its first message. It does not vote, and is
@@ -194,13 +194,13 @@ func TestLostNewcomerIsRemoved(t *testing.T) {
 			w.carry(0, w.members[0].Gone(number))
 		}
 		w.propose(1, 1, view.Finished)
-		w.until("its process is in the view", func() bool { return len(w.members[1].View().LiveReplicas(0)) == 2 })
+		w.until("the process of the newcomer is in the view", func() bool { return len(w.members[1].View().LiveReplicas(0)) == 2 })
 		w.ticks(2 * silentTicks)
 		if w.members[0].Votes(number) {
-			t.Error("who has never been heard votes")
+			t.Error("a newcomer that has never been heard votes")
 		}
 		w.carry(0, w.members[0].Propose(signed(submitterPeer, view.Change{Process: view.Process{Replica: 1}, To: view.Failed})))
-		w.until("it has left", func() bool { return !slices.Contains(w.members[0].conf.GetLearners(), uint64(number)+1) })
+		w.until("the newcomer has left", func() bool { return !slices.Contains(w.members[0].conf.GetLearners(), uint64(number)+1) })
 	}
 }
 
@@ -213,9 +213,9 @@ func TestNewcomerWaitsUntilTheSubmitterLeads(t *testing.T) {
 	w.until("another one leads", func() bool { return (w.members[1].Leads() || w.members[2].Leads()) && !w.members[0].Leads() })
 	clear(w.side)
 	number := w.comes(0)
-	w.until("it has joined", func() bool { return w.members[number].View().Epoch == 2 && w.members[2].View().Epoch == 2 })
+	w.until("the newcomer has joined", func() bool { return w.members[number].View().Epoch == 2 && w.members[2].View().Epoch == 2 })
 	if w.members[1].config.RunsOn[view.Process{Replica: 1}] != number {
-		t.Error("its peer is not known")
+		t.Error("the peer of the newcomer is not known")
 	}
 }
 
@@ -233,7 +233,7 @@ func TestPartitionedLeaderRemovesNoPeer(t *testing.T) {
 		w.ticks(absentTicks + 3*heartbeatTicks)
 		clear(w.side)
 		w.propose(1, 1, view.Failed)
-		w.until("the two who are left agree", w.failed(1, 0, 1))
+		w.until("the two remaining peers agree", w.failed(1, 0, 1))
 	}
 }
 
@@ -247,9 +247,9 @@ func TestLeaderTransfersLeadershipBeforeLosingItsVote(t *testing.T) {
 	w.members[1].followed = 1000 // and does not return the leadership before
 	w.crash(2)
 	w.propose(1, 1, view.Failed)
-	w.until("it votes no more", func() bool { return !w.members[1].Votes(1) })
+	w.until("the leader has lost its vote", func() bool { return !w.members[1].Votes(1) })
 	if !w.members[0].Leads() {
-		t.Errorf("nobody leads who votes: %s", w.state())
+		t.Errorf("no voter leads: %s", w.state())
 	}
 }
 
@@ -266,7 +266,7 @@ func TestAbsentMembersLoseTheirVotesFirst(t *testing.T) {
 			m.heard[id] = m.now
 		}
 		if got := m.voterToRemove(); got != c.want {
-			t.Errorf("%v are there: %d votes no more, want %d", c.there, got, c.want)
+			t.Errorf("with members %v present: %d loses its vote, want %d", c.there, got, c.want)
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestNewVotersKnowWhoVotes(t *testing.T) {
 	}
 	m.proofs.knows[learner] = []uint32{1, 2, 3, 5, 7}
 	if c := m.wantedMembership(); c != nil {
-		t.Errorf("it knows other voters, and the leader wants %v", c)
+		t.Errorf("a learner that knows other voters: the leader wants %v", c)
 	}
 }
 
@@ -325,7 +325,7 @@ func TestSeveralMembersLeaveAtOnce(t *testing.T) {
 		w.carry(0, w.members[0].Gone(leaves))
 	}
 	for _, leaves := range []int{1, 2} {
-		w.until("votes no more", func() bool { return !w.members[0].Votes(leaves) })
+		w.until("the leaving peer has lost its vote", func() bool { return !w.members[0].Votes(leaves) })
 		w.crash(leaves)
 	}
 	w.propose(0, 2, view.Failed)

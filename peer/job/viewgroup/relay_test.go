@@ -115,13 +115,13 @@ func TestV4SubmitterFollowsWithoutAVote(t *testing.T) {
 		}
 	}
 	w.propose(2, 2, view.Finished)
-	w.until("it gets the next view", func() bool {
+	w.until("the submitter's peer gets the next view", func() bool {
 		return w.members[submitterPeer].View().State(view.Process{Rank: 2}) == view.Finished
 	})
 }
 
 // TestV4RelayedEntriesAreTheLeaders checks that a peer that relays entries cannot change or add one, and that
-// nobody but the submitter's peer accepts relayed entries.
+// only the submitter's peer accepts relayed entries.
 func TestV4RelayedEntriesAreTheLeaders(t *testing.T) {
 	entry := func(r *raftpb.Message) *raftpb.Entry { return r.Entries[len(r.Entries)-1] }
 	for name, change := range map[string]func(r *raftpb.Message, msg *Message){

@@ -289,7 +289,7 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 		g.join(3)
 		time.Sleep(2 * time.Second)
 		if !g.groups[0].Votes(g.ids[3]) || g.groups[0].Voters() != 3 || string(g.rows[1]) != "row" {
-			t.Errorf("it votes: %v, one of %d; peer 1 has the row %q", g.groups[0].Votes(g.ids[3]), g.groups[0].Voters(), g.rows[1])
+			t.Errorf("the newcomer votes: %v, one of %d voters; peer 1 has the row %q", g.groups[0].Votes(g.ids[3]), g.groups[0].Voters(), g.rows[1])
 		}
 		g.leave(0)
 		g.fail(1, 0)

@@ -24,7 +24,7 @@ import (
 // The submitter's peer needs no votes and no HEAD, since the job is its own.
 type Statement = pb.Statement
 
-// maxSigners bounds the signers of one thing: more than there are voters while some are being replaced.
+// maxSigners bounds the signers of one statement. It exceeds the number of voters, also while some are being replaced.
 const maxSigners = 4 * maxMembers
 
 // maxFormer bounds the earlier sets of voters that are kept.

@@ -13,12 +13,12 @@ func TestSilentSubmitterIsReplaced(t *testing.T) {
 	w := newWorld(t, 30, 4)
 	w.ticks(3)
 	w.side[0] = 1
-	w.until("another one votes in its place", w.votes(3, 1, 2, 3))
+	w.until("another peer votes in place of the lost one", w.votes(3, 1, 2, 3))
 	w.crash(2)
 	w.propose(1, 1, view.Failed)
-	w.until("the others go on", w.failed(1, 1, 3))
+	w.until("the other peers continue", w.failed(1, 1, 3))
 	clear(w.side)
-	w.until("it leads", func() bool { return w.members[0].Leads() && w.votes(1, 0, 1, 3)() })
+	w.until("the submitter's peer leads", func() bool { return w.members[0].Leads() && w.votes(1, 0, 1, 3)() })
 	number := w.comes(0)
 	w.until("a newcomer has joined", func() bool { return len(w.members[number].View().LiveReplicas(0)) == 2 })
 }
@@ -37,10 +37,10 @@ func TestLostSubmitterIsNotWaitedFor(t *testing.T) {
 	if w.members[2].Leads() {
 		leads, other = 2, 1
 	}
-	w.until("one alone votes", w.votes(leads, leads))
+	w.until("only the leader votes", w.votes(leads, leads))
 	w.crash(other)
 	w.propose(leads, other-1, view.Failed)
-	w.until("it goes on", w.failed(other-1, leads))
+	w.until("the leader continues", w.failed(other-1, leads))
 }
 
 // TestFailedMemberIsReplacedAlthoughItAnswers replaces a member without live processes by one that has
@@ -49,7 +49,7 @@ func TestFailedMemberIsReplacedAlthoughItAnswers(t *testing.T) {
 	w := newWorld(t, 32, 4)
 	w.ticks(3)
 	w.propose(0, 0, view.Failed)
-	w.until("another one votes in its place", w.votes(0, 0, 2, 3))
+	w.until("another peer votes in place of the lost one", w.votes(0, 0, 2, 3))
 	w.ticks(3 * electionTicks)
 	if !w.votes(0, 0, 2, 3)() {
 		t.Errorf("and again: %s", w.state())

@@ -337,7 +337,7 @@ func (g *whole) settle() {
 	}
 	leads := slices.IndexFunc(g.members, func(m *Member) bool { return m.Leads() && !g.crashed[m.config.Self] && m.config.Self != g.alone })
 	if leads < 0 {
-		g.fail("nobody leads")
+		g.fail("no member leads")
 		return
 	}
 	leader := g.members[leads]

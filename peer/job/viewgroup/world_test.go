@@ -122,7 +122,7 @@ func (w *world) comes(rank int) (number int) {
 	w.Helper()
 	_, p, ok := w.members[0].View().Join(rank)
 	if !ok {
-		w.Fatalf("nobody can join rank %d: %s", rank, w.state())
+		w.Fatalf("no process can join rank %d: %s", rank, w.state())
 	}
 	return w.comesAs(p, 0)
 }

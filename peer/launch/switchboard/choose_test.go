@@ -94,7 +94,7 @@ func TestBetterPassageLookupBacksOff(t *testing.T) {
 		}
 	}
 	if looks < 20 || looks > 25 {
-		t.Errorf("%d looks in ten minutes, want one in half a minute and a few more", looks)
+		t.Errorf("%d searches in ten minutes, want 20 to 25", looks)
 	}
 	if at := now.Add(600 * time.Second); !s.begin(at, true) {
 		t.Error("no search after the connection has improved")

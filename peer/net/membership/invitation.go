@@ -101,10 +101,10 @@ func ParseInvitation(text string) (*Invitation, error) {
 		return i, nil
 	}
 	if i.key, err = crypto.UnmarshalPrivateKey(m.GetKey()); err != nil {
-		return nil, errors.New("invitation: it contains an invalid key")
+		return nil, errors.New("invitation: invalid key")
 	}
 	if !i.Holder.MatchesPrivateKey(i.key) {
-		return nil, errors.New("invitation: its key does not match its token")
+		return nil, errors.New("invitation: the key does not match the token")
 	}
 	return i, nil
 }

@@ -67,7 +67,7 @@ func (c Choice) OpenWarning() string {
 	if file, err := c.tokenFile(); c.Open || c.Name == Default || err != nil || file != "" {
 		return ""
 	}
-	return fmt.Sprintf("network %s is open: this home has no invitation to a private network of that name, so anybody may join, run jobs and receive their inputs; --open says that this is meant", c.Name)
+	return fmt.Sprintf("network %s is open: this home has no invitation to a private network of that name, so any peer can join, run jobs and receive their inputs; set --open to confirm that this is intended", c.Name)
 }
 
 // An Admission is the membership of a running peer in its network.

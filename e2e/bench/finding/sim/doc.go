@@ -1,4 +1,4 @@
-// Package sim simulates searches for candidates in networks of thousands of volunteers' peers at virtual
+// Package sim simulates searches for candidates in networks of thousands of volunteers' peers in virtual
 // time. It measures their duration and the number of messages.
 //
 //	Habits, Place ---> World: which peers are up, distances ---> tables, records (Kademlia)

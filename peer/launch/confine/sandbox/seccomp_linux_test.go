@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
-// asked returns the kernel's input to the filter, a struct seccomp_data. Its words have the byte order of
-// the machine. The VM of package bpf reads big-endian words, so this uses those.
+// asked returns the input of the filter, a struct seccomp_data, with big-endian words. The kernel's struct has the byte
+// order of the machine, but the VM of package bpf reads big-endian words.
 func asked(audit, call uint32, args [6]uint64) []byte {
 	b := binary.BigEndian.AppendUint32(nil, call)
 	b = binary.BigEndian.AppendUint32(b, audit)
