@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -178,6 +179,30 @@ func (m *Member) follows(id uint64) (follows bool) {
 		follows = follows || of == id && p.State == tracker.StateReplicate
 	})
 	return follows
+}
+
+// knowsVoters reports whether this peer's log has at most one change of the voters that is not known to be
+// committed. Two majorities of sets that differ by one voter overlap. With two changes, this peer could be
+// elected by peers of which none has an entry that the present voters have committed. The library relies on the
+// leader's commit index for that, which a Member believes only with proof.
+func (m *Member) knowsVoters() bool {
+	status := m.node.BasicStatus()
+	last, _ := m.store.LastIndex()
+	if status.Applied >= last {
+		return true
+	}
+	entries, err := m.store.Entries(status.Applied+1, last+1, math.MaxUint64)
+	changes := 0
+	for _, e := range entries {
+		var c raftpb.ConfChange
+		if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil {
+			continue
+		}
+		if newcomer := len(c.GetContext()) > 0 && c.GetType() != raftpb.ConfChangeRemoveNode; !newcomer {
+			changes++
+		}
+	}
+	return err == nil && changes <= 1
 }
 
 // reconfigure applies a committed change of the membership, unless it is not lawful: then a malicious leader

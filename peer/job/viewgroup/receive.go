@@ -211,7 +211,7 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	m.commitFurther(&out, r, claimed)
 	heard := m.majorityHeard(m.conf.GetVoters(), m.id())
 	m.touched = max(m.touched, heard)
-	if m.Votes(submitterPeer) && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
+	if m.Votes(submitterPeer) && m.knowsVoters() && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
 		m.claimedAt = m.now
 		m.attempt(func() error {
 			return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: r.From, To: r.To, Term: new(k.term)})

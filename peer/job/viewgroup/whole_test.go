@@ -76,6 +76,7 @@ type whole struct {
 	alone     int        // the member that is cut off, or -1
 	queues    [][]string // by from*peers+to: encoded messages
 	agreed    map[uint64]view.View
+	logs      map[uint64]string      // hashes of the committed logs, by index
 	views     []view.View            // by member
 	frozen    uint64                 // epoch of the member that is cut off, at that time
 	first     int                    // number of first peers
@@ -99,7 +100,7 @@ func newWhole(sc scenario) *whole {
 	all := sc.peers + min(len(sc.told), 1)
 	g := &whole{
 		left: sc.allowed, proposals: slices.Clone(sc.proposals), alone: nobody, crashed: make([]bool, all), views: make([]view.View, all),
-		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), first: sc.peers, unmet: make([]bool, all),
+		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), logs: make(map[uint64]string), first: sc.peers, unmet: make([]bool, all),
 		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all), lies: len(sc.lies) > 0,
 		had: make([]map[uint64]view.View, all),
 	}
@@ -187,6 +188,11 @@ func (g *whole) carry(i int, out Output) {
 			g.fail("V1: epoch %d is %v at peer %d, and %v elsewhere", v.Epoch, v, i, first)
 		}
 	}
+	index, log := g.members[i].committedLog()
+	if first, known := g.logs[index]; known && first != log && !g.lies {
+		g.fail("V1: the log up to entry %d, which is committed, differs at peer %d", index, i)
+	}
+	g.logs[index] = log
 	if v := g.members[i].View(); !reflect.DeepEqual(v, g.views[i]) {
 		g.fail("peer %d has %v, which does not follow from what it is told", i, v)
 	}

@@ -26,6 +26,7 @@ type world struct {
 	delay   int     // maximum delay in ticks
 	now     int
 	agreed  map[uint64]view.View                 // by epoch
+	logs    map[uint64]string                    // hashes of the committed logs, by index
 	views   []view.View                          // last view of each peer
 	words   []Newcomer                           // of the newcomers
 	liar    int                                  // peer whose messages may be refused; 0 if none
@@ -50,7 +51,7 @@ func newWorld(t *testing.T, seed uint64, peers int) *world {
 	t.Cleanup(func() { rand.Reader = old })
 	w := &world{
 		T: t, random: mrand.New(mrand.NewPCG(seed, 1)), delay: 1,
-		side: make([]int, peers), agreed: make(map[uint64]view.View),
+		side: make([]int, peers), agreed: make(map[uint64]view.View), logs: make(map[uint64]string),
 	}
 	for self := range peers {
 		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers), IDs: idsOf(peers), Verify: verify, Sign: signs(self)})
@@ -192,9 +193,21 @@ func (w *world) carry(i int, out Output) {
 			w.Fatalf("V1: epoch %d is %v at peer %d, and %v elsewhere", v.Epoch, v, i, first)
 		}
 	}
+	index, log := w.members[i].committedLog()
+	if first, known := w.logs[index]; known && first != log && !w.split {
+		w.Fatalf("V1: the log up to entry %d, which is committed, differs at peer %d", index, i)
+	}
+	w.logs[index] = log
 	if v := w.members[i].View(); !reflect.DeepEqual(v, w.views[i]) {
 		w.Fatalf("peer %d has %v, which does not follow from what it is told", i, v)
 	}
+}
+
+// committedLog returns the index of the last committed entry, and the hash of the log up to it.
+func (m *Member) committedLog() (index uint64, hash string) {
+	index = m.node.BasicStatus().GetCommit()
+	h, _ := m.proofs.log.at(index)
+	return index, string(h)
 }
 
 // tick lets one tick pass, and delivers the messages that arrive in it.
