@@ -322,7 +322,13 @@ func TestGuardMeasuresAnAddedProcess(t *testing.T) {
 	here, instances := j.hosted(0), j.instances(0)
 	g := newGuard(here, instances)
 	n := len(g.meters)
+	if g.check(); g.room <= 0 {
+		t.Errorf("room for %d bytes", g.room)
+	}
 	g.add(newMeter(g.meters[0].process, instances[0]))
+	if g.room != 0 {
+		t.Errorf("the added process may write %d bytes before it is measured", g.room)
+	}
 	if len(g.meters) != n {
 		t.Errorf("%d meters, want %d", len(g.meters), n)
 	}

@@ -36,9 +36,10 @@ const maxUnmeasured = 4
 //
 // A process can only exceed its disk limit after as many bytes were written on the disk, by any program, as
 // that process had left. Until then the guard measures its files seldom. The processes run during the
-// measurement, so a file that is moved meanwhile may be counted twice, or not at all. The guard therefore
-// ends a process for its disk usage only if two measurements in a row exceed the limit. A program that moves
-// its files at the right moments can hide them; keepFloor bounds what it can take from the owner.
+// measurement, so a file that is moved meanwhile may be counted twice, or not at all. Files that replace each
+// other may all be counted. The guard therefore ends a process for its disk usage only if what two measurements
+// in a row have both found exceeds the limit. A program that moves its files at the right moments can hide them;
+// keepFloor bounds what it can take from the owner.
 type guard struct {
 	job    *job
 	meters []*meter
@@ -64,13 +65,19 @@ type meter struct {
 	live    *instance
 	began   time.Time
 	usage   limits.Usage
-	named   int64 // bytes on disk of files that have names
+	found   disk  // according to the last measurement
 	unseen  int64 // bytes of usage.Memory that a quick measurement overlooks
 	sure    int64 // bytes of usage.Disk that the last two measurements have both found
 	failed  int   // number of measurements of the disk in a row that have failed
 	over    bool  // it exceeds a limit and is being killed
 
 	suspension suspension // while the job is suspended
+}
+
+// A disk is what a measurement has found on disk.
+type disk struct {
+	named    scratch.Found // files that have names
+	nameless int64         // bytes of deleted files
 }
 
 // run ends processes that exceed their grants, until the job ends.
@@ -105,7 +112,7 @@ func newGuard(j *job, instances []*instance) *guard {
 // the same folder.
 func (g *guard) add(m *meter) {
 	g.meters = append(slices.DeleteFunc(g.meters, func(before *meter) bool { return before.folder == m.folder }), m)
-	g.written, g.count = true, time.Time{} // its input files are on disk
+	g.room, g.written, g.count = 0, true, time.Time{} // it may write at once, and its input files are on disk
 }
 
 func newMeter(p *process, i *instance) *meter {
@@ -129,7 +136,6 @@ func (g *guard) pause() time.Duration {
 
 // check makes the measurements that are due.
 func (g *guard) check() {
-	g.resumeLate()
 	g.keepFloor()
 	g.spend()
 	if disk := g.walkDue(); disk && g.room <= 0 {
@@ -210,34 +216,35 @@ func (g *guard) watchesMemory() bool {
 	return grant.Slot.Memory+grant.Job.Memory > 0 && g.job.service.groups.Missing(cgroup.Memory) != nil
 }
 
-// measure measures all processes, and ends those that exceed a limit or cannot be measured; with disk, it
-// includes disk usage.
-func (g *guard) measure(disk bool) {
+// measure measures all processes, and ends those that exceed a limit or cannot be measured; withDisk includes
+// disk usage.
+func (g *guard) measure(withDisk bool) {
 	begun := time.Now()
-	failed := make(map[*meter]error)
-	if disk {
-		g.measureFolders(failed)
+	failed, named := make(map[*meter]error), make(map[*meter]scratch.Found)
+	if withDisk {
+		g.measureFolders(named, failed)
 	}
 	counted := time.Now()
 	all := g.processes()
+	g.resumeLate(all)
 	for m, pids := range all {
-		nameless, err := g.measureOne(m, pids, disk)
+		nameless, err := g.measureOne(m, pids, withDisk)
 		if err != nil {
 			failed[m] = err
 		}
-		if disk {
-			m.setDisk(m.named + nameless)
+		if withDisk {
+			m.setDisk(disk{named[m], nameless})
 		}
 	}
 	g.countSharedOnce(all)
 	took := time.Since(counted)
 	g.count, g.memory = fromNow(max(g.nextCount(), idleShare*took)), fromNow(max(memoryEvery, urgentShare*took))
 	left := g.enforce()
-	if disk {
+	if withDisk {
 		g.walked, g.took, g.room = time.Now(), time.Since(begun), left
 		g.confirm = left < 0 && !g.confirm // a job that is being ended stays above its limit for a while
 	}
-	if disk || !g.limitsDisk() {
+	if withDisk || !g.limitsDisk() {
 		g.endUnmeasurable(failed)
 	}
 	if len(failed) > 0 && g.limitsDisk() {
@@ -245,15 +252,16 @@ func (g *guard) measure(disk bool) {
 	}
 }
 
-// measureFolders measures the disk usage of all folders.
-func (g *guard) measureFolders(failed map[*meter]error) {
+// measureFolders measures the disk usage of all folders. A measurement stops far above the limit, so that two of
+// them find the same files even if they find them in another order.
+func (g *guard) measureFolders(named map[*meter]scratch.Found, failed map[*meter]error) {
 	g.written = false
-	most := g.leastDisk() + g.leastDisk()/4 // measures slightly above the limit, to report how much was used
+	most := 4 * g.leastDisk()
 	ruler := scratch.Ruler{Least: g.least, Most: most, Pause: g.duringWalk}
 	g.program, _ = scratch.Measure(g.job.folder.Program(), ruler)
 	for _, m := range g.meters {
 		var err error
-		if m.named, err = scratch.Measure(m.folder, ruler); err != nil && m.process.ctx.Err() == nil {
+		if named[m], err = scratch.Survey(m.folder, ruler); err != nil && m.process.ctx.Err() == nil {
 			failed[m] = fmt.Errorf("its disk usage cannot be measured: %w", err)
 		}
 	}
@@ -264,7 +272,7 @@ func (g *guard) measureFolders(failed map[*meter]error) {
 func (g *guard) endUnmeasurable(failed map[*meter]error) {
 	for _, m := range g.live() {
 		err := failed[m]
-		if m.failed++; err == nil {
+		if m.failed++; err == nil || errors.Is(err, errSuspensionChanges) {
 			m.failed = 0
 		}
 		if m.failed >= maxUnmeasured {
@@ -288,10 +296,16 @@ func (g *guard) end(m *meter, why error) {
 // leastDisk returns the smallest disk limit.
 func (g *guard) leastDisk() int64 { return limits.Min(g.job.grant.Slot, g.job.grant.Job).Disk }
 
+// errSuspensionChanges aborts a measurement because the job must be suspended or resumed.
+var errSuspensionChanges = errors.New("the job is to be suspended or resumed")
+
 // duringWalk is called during the measurement of files, which may take long. It checks all other limits.
 func (g *guard) duringWalk() error {
 	g.keepFloor()
 	g.measureDue(false)
+	if g.job.suspended.Load() != (g.job.halting.Load() == halted) {
+		return errSuspensionChanges
+	}
 	return g.job.ctx.Err()
 }
 
@@ -313,9 +327,9 @@ func (g *guard) nextCount() time.Duration {
 func fromNow(d time.Duration) time.Time { return time.Now().Add(d) }
 
 // setDisk records the disk usage that a measurement has found.
-func (m *meter) setDisk(bytes int64) {
-	m.sure = min(m.usage.Disk, bytes)
-	m.usage.Disk = bytes
+func (m *meter) setDisk(now disk) {
+	m.sure = now.named.InBoth(m.found.named) + min(now.nameless, m.found.nameless)
+	m.found, m.usage.Disk = now, now.named.Bytes+now.nameless
 }
 
 // measureOne measures one process, without its files that have names. With disk, it returns the bytes on disk

@@ -203,6 +203,24 @@ func TestS3IdleJobEndsIfTheDiskIsFull(t *testing.T) {
 	j.gone()
 }
 
+// TestS3SuspendedJobEndsIfTheDiskIsFull checks that the floor of free space applies to a suspended job too.
+func TestS3SuspendedJobEndsIfTheDiskIsFull(t *testing.T) {
+	j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: 1 << 40}}, 1, "shell", "echo ready; exec sleep 3600")
+	disk := newDisk(t, 256<<20)
+	j.peers[0].launch.scratch = disk
+	j.start()
+	await(j.links[0], (*jobpb.FromPeer).GetOutput)
+	j.peers[0].launch.Pause(Pause{Rule: "battery", Most: time.Hour})
+	j.eventually("the program is suspended", func() bool { return j.suspendedPrograms() == 1 })
+	if err := writeZeros(filepath.Join(disk, "the-owners"), int(machine.DiskFree(disk)-LeastFree/4)); err != nil {
+		t.Fatal(err)
+	}
+	if e := j.links[0].exited(view.Process{}); e.Reason != errDiskFull.Error() {
+		t.Errorf("ended with %v", e)
+	}
+	j.gone()
+}
+
 // newDisk returns a folder on a separate disk of the given size, in memory.
 func newDisk(t *testing.T, size int64) string {
 	t.Helper()

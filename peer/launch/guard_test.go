@@ -81,6 +81,11 @@ func TestLimitsAreWatchedDuringAMeasurement(t *testing.T) {
 	if g.meters[0].usage.Time == 0 {
 		t.Error("the other limits were not measured")
 	}
+	here.halting.Store(halted) // as if the owner had just resumed the job
+	if err := g.duringWalk(); !errors.Is(err, errSuspensionChanges) {
+		t.Errorf("a measurement delays the end of a suspension: %v", err)
+	}
+	here.halting.Store(notHalted)
 	j.stop()
 	if err := g.duringWalk(); err == nil {
 		t.Error("the measurement continues after the end of the job")

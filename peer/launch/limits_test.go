@@ -641,11 +641,11 @@ func TestProcessAtItsDiskLimitContinues(t *testing.T) {
 			"slot": {Slot: limits.Limits{Disk: most}}, "job": {Job: limits.Limits{Disk: most}},
 		} {
 			g, m := newJudge(grant)
-			m.setDisk(used)
+			m.setDisk(disk{nameless: used})
 			if got := g.enforce(); got != want || m.over {
 				t.Errorf("%s: %d are used, and %d left, want %d; is over: %v", name, used, got, want, m.over)
 			}
-			m.setDisk(used)
+			m.setDisk(disk{nameless: used})
 			if g.enforce(); m.over != (used > most) {
 				t.Errorf("%s: %d used: over is %v", name, used, m.over)
 			}
@@ -674,12 +674,53 @@ func TestProcessTwiceAboveItsDiskLimitIsEnded(t *testing.T) {
 		} {
 			g, m := newJudge(grant)
 			for _, bytes := range c.found {
-				m.setDisk(bytes)
+				m.setDisk(disk{nameless: bytes})
 				g.enforce()
 			}
 			if m.over != c.over {
 				t.Errorf("%s, limit of a %s: is over: %v, want %v", name, of, m.over, c.over)
 			}
+		}
+	}
+}
+
+// TestReplacedFilesDoNotEndAProcess checks that a process is not ended for files that only one of two measurements
+// has found, although each measurement exceeds the limit.
+func TestReplacedFilesDoNotEndAProcess(t *testing.T) {
+	const most, step = 1 << 20, 3 << 18
+	folder := t.TempDir()
+	for _, replaces := range []bool{true, false} {
+		g, m := newJudge(limits.Grant{Slot: limits.Limits{Disk: most}})
+		for n := range 2 {
+			for i := range 2 { // as if the second had replaced the first during the measurement
+				name := filepath.Join(folder, fmt.Sprint(i))
+				if replaces {
+					name = filepath.Join(folder, fmt.Sprint("step-", 2*n+i))
+				}
+				if err := os.WriteFile(name, make([]byte, step), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			found, err := scratch.Survey(folder, scratch.Ruler{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"step-0", "step-1"} { // their identities remain in use
+				path := filepath.Join(folder, name)
+				if err := os.Rename(path, filepath.Join(t.TempDir(), name)); replaces && n == 0 && err != nil {
+					t.Fatal(err)
+				}
+			}
+			m.setDisk(disk{named: found})
+			if g.enforce(); m.usage.Disk <= most {
+				t.Errorf("measured %d bytes, want more than the limit", m.usage.Disk)
+			}
+		}
+		if m.over == replaces {
+			t.Errorf("replaces its files: %v, is over: %v", replaces, m.over)
+		}
+		for _, name := range []string{"step-2", "step-3"} {
+			os.Remove(filepath.Join(folder, name))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -136,7 +137,7 @@ func TestHonestProcessesStopAndResume(t *testing.T) {
 				j.eventually("the processes run", func() bool { return allGrow(before, cpuTimes(g)) })
 				g.suspend()
 				j.eventually("all programs are suspended", func() bool { return j.suspendedPrograms() == 2 })
-				g.endAwake(suspendedRound)
+				g.endAwake()
 				g.resume()
 			}
 			for _, m := range g.meters {
@@ -153,7 +154,7 @@ func TestHonestProcessesStopAndResume(t *testing.T) {
 func cpuTimes(g *guard) map[*meter]time.Duration {
 	all := make(map[*meter]time.Duration)
 	for m, pids := range g.processes() {
-		all[m] = m.processorTime(pids)
+		all[m] = m.look(pids).ran
 	}
 	return all
 }
@@ -224,6 +225,7 @@ func TestProcessStoppedBeforeIsNotResumed(t *testing.T) {
 	before := stopped()
 	g.suspend()
 	j.eventually("all processes are suspended", func() bool { return len(stopped()) == 2 })
+	j.eventually("no process runs", func() bool { return !g.endAwake() })
 	g.resume()
 	j.eventually("the other process resumes", func() bool { return len(stopped()) == 1 })
 	if now := stopped(); !slices.Equal(now, before) {
@@ -232,4 +234,102 @@ func TestProcessStoppedBeforeIsNotResumed(t *testing.T) {
 	syscall.Kill(before[0], syscall.SIGCONT)
 	j.eventually("SIGCONT resumes it", func() bool { return len(stopped()) == 0 })
 	j.stop()
+}
+
+// TestMissedProcessIsResumed checks that a process that is still stopped after the others were resumed is resumed
+// too, and does not count as stopped by the program, even if the job is suspended again.
+func TestMissedProcessIsResumed(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "shell", "while :; do :; done")
+	j.start()
+	g := newGuard(j.hosted(0), j.instances(0))
+	stopped := func() []int { return proc.Stopped(g.processes()[g.meters[0]]) }
+	for _, again := range []bool{false, true} {
+		g.suspend()
+		j.eventually("it is suspended", func() bool { return len(stopped()) == 1 })
+		missed := stopped()[0]
+		g.resume()
+		syscall.Kill(missed, syscall.SIGSTOP)
+		j.eventually("it is stopped", func() bool { return len(stopped()) == 1 })
+		if again {
+			g.suspend()
+			g.resume()
+		}
+		j.eventually("it resumes", func() bool {
+			g.check()
+			return len(stopped()) == 0
+		})
+	}
+	j.stop()
+}
+
+// TestStoppedSupervisorDoesNotDelayOthers checks that the programs are suspended although the supervisor of one
+// of them does not answer.
+func TestStoppedSupervisorDoesNotDelayOthers(t *testing.T) {
+	j := newTestJob(t, 2, 1, nil, "shell", "while :; do :; done")
+	j.start()
+	g := newGuard(j.hosted(0), j.instances(0))
+	stopped := func(m *meter) bool { return len(proc.Stopped(g.processes()[m])) == 1 }
+	first, second := g.meters[0], g.meters[1]
+	supervisor := first.live.program.Supervisor()
+	syscall.Kill(supervisor, syscall.SIGSTOP)
+	g.suspend()
+	j.eventually("the other program is suspended", func() bool { return stopped(second) })
+	g.stopPrograms() // the next round
+	if stopped(first) || first.process.ctx.Err() != nil {
+		t.Error("the guard has waited for a supervisor that does not answer")
+	}
+	g.resume()
+	syscall.Kill(supervisor, syscall.SIGCONT)
+	j.eventually("both programs resume", func() bool {
+		g.check()
+		select {
+		case <-first.suspension.requested:
+			return !stopped(first) && !stopped(second)
+		default:
+			return false
+		}
+	})
+	if err := errors.Join(first.process.ctx.Err(), second.process.ctx.Err()); err != nil {
+		t.Errorf("a process has ended: %v", err)
+	}
+	j.stop()
+}
+
+// TestAwakeRoundsAreCounted checks which suspended processes have run too much.
+func TestAwakeRoundsAreCounted(t *testing.T) {
+	const ms = time.Millisecond
+	type round struct {
+		took, user, system time.Duration
+		pids               []int
+	}
+	one := []int{1}
+	repeat := func(rounds ...round) []round { return slices.Repeat(rounds, 2*maxAwake) }
+	for name, c := range map[string]struct {
+		rounds     []round
+		over, runs bool // it is to be ended; it may have run in the last round
+	}{
+		"suspended":               {repeat(round{took: time.Second, pids: one}), false, false},
+		"computes":                {repeat(round{time.Second, 900 * ms, 0, one}), true, true},
+		"sleeps every fifth":      {repeat(append(slices.Repeat([]round{{time.Second, 900 * ms, 0, one}}, 4), round{took: time.Second, pids: one})...), true, false},
+		"computes at 9 %":         {repeat(round{time.Second, 90 * ms, 0, one}), true, true},
+		"makes system calls":      {repeat(round{time.Second, 0, 900 * ms, one}), true, true},
+		"writes to a slow disk":   {repeat(round{time.Second, 0, 90 * ms, one}), false, true},
+		"takes long to stop":      {append(repeat(round{time.Second, 900 * ms, 0, one})[:maxAwake-1], round{took: time.Second, pids: one}), false, false},
+		"is looked at late":       {repeat(round{time.Minute, 900 * ms, 0, one}), false, true},
+		"its time vanishes":       {repeat(round{time.Second, -ms, 0, one}), true, true},
+		"new processes":           {repeat(round{took: time.Second, pids: []int{2}}, round{took: time.Second, pids: []int{3}}), true, true},
+		"processes are not found": {repeat(round{time.Second, -time.Hour, 0, nil}), false, true},
+	} {
+		begin := time.Now()
+		s := suspension{last: look{at: begin, pids: one, ran: time.Hour, user: time.Hour}}
+		now, runs := s.last, false
+		for _, r := range c.rounds {
+			now.at, now.pids = now.at.Add(r.took), r.pids
+			now.ran, now.user = now.ran+r.user+r.system, now.user+r.user
+			runs = s.observe(now)
+		}
+		if over := s.awake >= maxAwake; over != c.over || runs != c.runs {
+			t.Errorf("%s: to be ended %v, runs %v; awake in %d rounds", name, over, runs, s.awake)
+		}
+	}
 }

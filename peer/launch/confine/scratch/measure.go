@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
@@ -21,15 +22,41 @@ type Ruler struct {
 // that are still open. It returns an error if the folder changes too much to be measured or is nested too
 // deeply (walk.ErrDeep), or if Pause fails.
 func Measure(folder string, r Ruler) (int64, error) {
-	m := measurement{Ruler: r, seen: make(map[[2]uint64]bool)}
+	found, err := Survey(folder, r)
+	return found.Bytes, err
+}
+
+// Survey measures like Measure, and returns what it has found for a comparison with another survey.
+func Survey(folder string, r Ruler) (Found, error) {
+	m := measurement{Ruler: r, paused: time.Now(), Found: Found{large: make(map[[2]uint64]int64)}}
 	err := walk.Walk(folder, m.add)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errEnough) {
 		err = nil
 	}
 	if err != nil {
-		return m.sum, fmt.Errorf("measure scratch folder: %w", err)
+		return m.Found, fmt.Errorf("measure scratch folder: %w", err)
 	}
-	return m.sum, nil
+	return m.Found, nil
+}
+
+// Found is the result of a measurement.
+type Found struct {
+	Bytes int64
+	large map[[2]uint64]int64 // bytes of each large file, which may be found again under another name
+}
+
+// InBoth returns the bytes of what two measurements of a folder have both found. It compares large files by
+// their identities. Of the other entries, it returns the smaller sum.
+func (f Found) InBoth(before Found) (sum int64) {
+	rest, restBefore := f.Bytes, before.Bytes
+	for id, bytes := range f.large {
+		rest -= bytes
+		sum += min(bytes, before.large[id])
+	}
+	for _, bytes := range before.large {
+		restBefore -= bytes
+	}
+	return sum + min(rest, restBefore)
 }
 
 // errEnough ends a measurement that exceeds Ruler.Most.
@@ -38,28 +65,29 @@ var errEnough = errors.New("the limit is exceeded")
 // A measurement adds up the contents of a folder.
 type measurement struct {
 	Ruler
-	seen  map[[2]uint64]bool // large files, each of which may be found again under another name
-	sum   int64
-	names int
+	Found
+	paused time.Time // last call of Pause
 }
 
-// between is the number of entries between two calls of Pause.
-const between = 1024
+// pauseEvery is the minimum time between two calls of Pause.
+const pauseEvery = time.Millisecond
 
 func (m *measurement) add(e *walk.Entry) error {
 	bytes, id := room(&e.Stat)
 	if bytes > largeFile && !e.IsFolder() {
-		if m.seen[id] {
+		if m.large[id] > 0 {
 			bytes = 0
+		} else {
+			m.large[id] = bytes
 		}
-		m.seen[id] = true
 	}
-	m.sum += max(bytes, m.Least)
-	if m.Most > 0 && m.sum > m.Most {
+	m.Bytes += max(bytes, m.Least)
+	if m.Most > 0 && m.Bytes > m.Most {
 		return errEnough
 	}
-	if m.names++; m.names%between == 0 && m.Pause != nil {
-		return m.Pause()
+	if m.Pause == nil || time.Since(m.paused) < pauseEvery {
+		return nil
 	}
-	return nil
+	m.paused = time.Now()
+	return m.Pause()
 }

@@ -80,7 +80,7 @@ func TestMovedFileCountsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	m := measurement{Ruler: ruler, seen: make(map[[2]uint64]bool)}
+	m := measurement{Ruler: ruler, Found: Found{large: make(map[[2]uint64]int64)}}
 	first, found := "", 0
 	err := walk.Walk(folder, func(e *walk.Entry) error {
 		at := func(in string) string { return filepath.Join(folder, in, "file") }
@@ -96,9 +96,56 @@ func TestMovedFileCountsOnce(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil || found != 2 || m.sum < size || m.sum >= 2*size {
-		t.Errorf("got %d, %v, found %d times; want the file once", m.sum, err, found)
+	if err != nil || found != 2 || m.Bytes < size || m.Bytes >= 2*size {
+		t.Errorf("got %d, %v, found %d times; want the file once", m.Bytes, err, found)
 	}
+}
+
+// TestFoundInBoth checks that only what two measurements have both found is certain: of large files those that
+// still exist, at their smaller size, and of small ones the smaller sum.
+func TestFoundInBoth(t *testing.T) {
+	const size, small = 2 * largeFile, 4 << 10
+	folder := t.TempDir()
+	write := func(name string, size int) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	survey := func() Found {
+		t.Helper()
+		found, err := Survey(folder, ruler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	about := func(what string, got, want int64) {
+		t.Helper()
+		if got < want || got > want+4*leastEntry {
+			t.Errorf("%s: got %d, want %d", what, got, want)
+		}
+	}
+	for name, bytes := range map[string]int{"step-1": 4 * size, "kept": size, "small-1": small, "small-2": small} {
+		write(name, bytes)
+	}
+	step, err := os.Open(filepath.Join(folder, "step-1")) // so that no other file gets its identity
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer step.Close()
+	first := survey()
+	about("the same twice", survey().InBoth(first), 5*size+2*small)
+	err = errors.Join(os.Remove(step.Name()), os.Remove(filepath.Join(folder, "small-1")),
+		os.Rename(filepath.Join(folder, "kept"), filepath.Join(folder, "moved")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("step-2", 4*size)
+	second := survey()
+	about("another file", second.InBoth(first), size+small)
+	about("in reverse", first.InBoth(second), size+small)
+	about("nothing before", second.InBoth(Found{}), 0)
 }
 
 // TestEachNameCounts checks that each name counts, even of one file, and that the measurement stops once

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/tetratelabs/wazero/experimental/sys"
+	"golang.org/x/sys/unix"
 
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
@@ -56,12 +57,33 @@ func (q *quota) measure() (used int64, err error) {
 		used += max(bytes, q.name)
 		return nil
 	})
+	return used + q.deleted(), err
+}
+
+// mostFDs bounds the search for the descriptors of open files.
+const mostFDs = 1 << 20
+
+// deleted returns the bytes on disk of the deleted files that are open, each once. The files do not tell their
+// descriptors, so deleted looks for these.
+func (q *quota) deleted() (used int64) {
+	type identity struct{ device, inode uint64 }
+	files := make(map[identity]bool)
 	for f := range q.open {
 		if s, errno := f.Stat(); errno == 0 && s.Nlink == 0 {
-			used += s.Size
+			files[identity{s.Dev, s.Ino}] = true
 		}
 	}
-	return used, err
+	var s unix.Stat_t
+	for fd := 0; fd < mostFDs && len(files) > 0; fd++ {
+		if unix.Fstat(fd, &s) != nil {
+			continue
+		}
+		if id := (identity{uint64(s.Dev), s.Ino}); files[id] { //nolint:unconvert // its type differs from system to system
+			used += s.Blocks * 512
+			delete(files, id)
+		}
+	}
+	return used
 }
 
 // write writes b by calls of next, none of which writes more than a block above the limit.

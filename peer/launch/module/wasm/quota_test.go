@@ -11,6 +11,39 @@ import (
 
 var errExceeded = errors.New("exceeded")
 
+// TestDeletedFileCountsOnce checks that a deleted file counts once, by its blocks, however often it is open.
+func TestDeletedFileCountsOnce(t *testing.T) {
+	const most, part = 1 << 20, 600 << 10
+	q := newTestQuota(t.TempDir(), most)
+	s := scratch{sysfs.DirFS(q.folder), q}
+	var files []sys.File
+	for range 2 {
+		f, errno := s.OpenFile("file", sys.O_CREAT|sys.O_RDWR, 0o600)
+		if errno != 0 {
+			t.Fatal(errno)
+		}
+		files = append(files, f)
+	}
+	s.Unlink("file")
+	defer func() {
+		if err := recover(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for range 4 { // replaces the contents
+		files[0].Pwrite(make([]byte, part), 0)
+	}
+	files[1].Pwrite([]byte("x"), 16*most) // all before it takes no space
+	if used, err := q.measure(); err != nil || used < part || used > part+3*blockSize {
+		t.Errorf("uses %d bytes, %v; want %d", used, err, part)
+	}
+}
+
+// newTestQuota returns a quota that panics with errExceeded.
+func newTestQuota(folder string, most int64) *quota {
+	return &quota{folder: folder, most: most, name: blockSize, open: make(map[*file]bool), exceeded: func(error) { panic(errExceeded) }}
+}
+
 // TestQuotaIsExact checks that a module stops within two blocks of its disk limit, and not before the limit,
 // however it uses the disk.
 func TestQuotaIsExact(t *testing.T) {
@@ -82,7 +115,7 @@ func TestQuotaIsExact(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
-			q := &quota{folder: folder, most: most, name: blockSize, open: make(map[*file]bool), exceeded: func(error) { panic(errExceeded) }}
+			q := newTestQuota(folder, most)
 			defer func() {
 				if err, _ := recover().(error); !errors.Is(err, errExceeded) {
 					t.Fatalf("ended with %v", err)

@@ -13,19 +13,41 @@ import (
 const userTick = 10 * time.Millisecond
 
 // CPUTime returns the processor time of the processes, including children that they have waited for.
-func CPUTime(pids []int) (sum time.Duration) {
+func CPUTime(pids []int) time.Duration {
+	user, system := CPUTimes(pids)
+	return user + system
+}
+
+// CPUTimes returns the processor time of the processes outside and in the kernel, including children that they
+// have waited for.
+func CPUTimes(pids []int) (user, system time.Duration) {
 	for _, pid := range pids {
-		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may contain any character
-		if len(fields) < 15 {
-			continue // it has ended
-		}
-		for _, f := range fields[11:15] { // user, system, children's user, children's system
-			ticks, _ := strconv.ParseInt(string(f), 10, 64)
-			sum += time.Duration(ticks) * userTick
-		}
+		t := timesOf(pid)
+		user, system = user+t[0]+t[2], system+t[1]+t[3]
 	}
-	return sum
+	return user, system
+}
+
+// CPUTimesOfChildren returns the processor time, outside and in the kernel, of those children of a process that
+// it has waited for.
+func CPUTimesOfChildren(pid int) (user, system time.Duration) {
+	t := timesOf(pid)
+	return t[2], t[3]
+}
+
+// timesOf returns the times of a process, or zeros if it has ended: user, system, children's user, children's
+// system.
+func timesOf(pid int) (t [4]time.Duration) {
+	stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may contain any character
+	if len(fields) < 15 {
+		return t
+	}
+	for i, f := range fields[11:15] {
+		ticks, _ := strconv.ParseInt(string(f), 10, 64)
+		t[i] = time.Duration(ticks) * userTick
+	}
+	return t
 }
 
 // CPUStatsOf returns the processor time of the processes until now. If the kernel does not report it, the

@@ -4,7 +4,8 @@
 //	Inspect                                   threads, open files, bytes on disk of deleted files
 //	MemoryOf ── Parts                         exact memory, which takes time; shared memory counts once
 //	TouchedBy                                 approximate memory, which is fast
-//	CPUTime, CPUStatsOf ── CPUStats.WaitSince, Starved processor time; time spent runnable but not running
+//	CPUTime, CPUTimes, CPUTimesOfChildren     processor time
+//	CPUStatsOf ── CPUStats.WaitSince, Starved processor time; time spent runnable but not running
 //	Stopped ── Resume                         processes that a signal has stopped
 //
 // The inspected processes do not cooperate. They fork, exit, share and map memory and move files meanwhile,

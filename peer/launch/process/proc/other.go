@@ -22,6 +22,12 @@ func Resume([]int) {}
 // CPUTime returns 0, unknown.
 func CPUTime([]int) time.Duration { return 0 }
 
+// CPUTimes returns 0, unknown.
+func CPUTimes([]int) (user, system time.Duration) { return 0, 0 }
+
+// CPUTimesOfChildren returns 0, unknown.
+func CPUTimesOfChildren(int) (user, system time.Duration) { return 0, 0 }
+
 // CPUStatsOf returns no times, so that no process counts as starved.
 func CPUStatsOf(_ []int, now time.Time) CPUStats { return CPUStats{At: now} }
 
