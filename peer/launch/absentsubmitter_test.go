@@ -228,7 +228,7 @@ func TestNewSubmitterReceivesAllMessages(t *testing.T) {
 			l.stream.Conn().Close() // as the kernel does
 		}
 		for k, peer := range j.peers {
-			l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+			l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
 			if r.Error != "" {
 				t.Fatal(r.Error)
 			}
@@ -295,7 +295,7 @@ func TestNewSubmitterReceivesTheOutputOfAFailedProgram(t *testing.T) {
 	j := startKept(t, "print", "line", "3", "5")
 	j.begun()
 	for k, peer := range j.peers {
-		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
 		if r.Error != "" {
 			t.Fatal(r.Error)
 		}
@@ -332,7 +332,7 @@ func TestReplacedSubmitterIsNotified(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
 	j.begun()
-	anew, r := j.resumeWith(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, Anew: true})
+	resumed, r := j.resumeWith(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
 	if r.Error != "" {
 		t.Fatal(r.Error)
 	}
@@ -343,7 +343,7 @@ func TestReplacedSubmitterIsNotified(t *testing.T) {
 			t.Errorf("%s: its stream ends with %v", name, l.ended)
 		}
 	}
-	j.links[0] = anew
+	j.links[0] = resumed
 	j.stop()
 }
 
@@ -386,12 +386,12 @@ func TestNewSubmitterToleratesAnotherLoss(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
 	for k, peer := range j.peers {
-		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
 		for end := time.Now().Add(eventTimeout); r.Error != ""; { // it has yet to learn the members of the view group
 			if time.Now().After(end) {
 				t.Fatal(r.Error)
 			}
-			l, r = j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+			l, r = j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
 		}
 		j.links[k] = l
 	}

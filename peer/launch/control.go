@@ -127,7 +127,7 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 		if ok {
 			err = answer
 		}
-		if err == nil && !m.Anew { // its older connections stay, so that the replaced process learns of that
+		if err == nil && !m.NewProcess { // its older connections stay, so that the replaced process learns of that
 			s.closeOlderConns(silentSince, stream.Conn())
 		}
 	}

@@ -139,7 +139,7 @@ func FuzzResume(f *testing.F) {
 	h := newHosting(f)
 	job := strings.Repeat("ab", 16)
 	for _, m := range []*jobpb.Resume{
-		{Job: job}, {Job: job, Heard: 2}, {Job: job, Heard: 3}, {Job: job, Heard: 1 << 63}, {Job: job, Anew: true}, {},
+		{Job: job}, {Job: job, Heard: 2}, {Job: job, Heard: 3}, {Job: job, Heard: 1 << 63}, {Job: job, NewProcess: true}, {},
 	} {
 		f.Add(recording.Of(f, &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: m}}))
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
-// resumeAnew resumes a part of the job as a new process of the submitter.
-func (j *testJob) resumeAnew(peer *member) *testLink {
+// resumeAsNewProcess resumes a part of the job as a new process of the submitter.
+func (j *testJob) resumeAsNewProcess(peer *member) *testLink {
 	j.Helper()
-	l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+	l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
 	if r.Error != "" {
 		j.Fatal(r.Error)
 	}
@@ -59,11 +59,11 @@ func TestPeersAdmitRecruitsOfANewSubmitter(t *testing.T) {
 	j := bed.newJob(t, 1, 2, nil, "wait").startKept()
 	j.begun()
 	for k, peer := range j.peers {
-		j.links[k] = j.resumeAnew(peer)
+		j.links[k] = j.resumeAsNewProcess(peer)
 	}
 	p := view.Process{Replica: 2}
 	late, row := j.joiner(p, third, j.startMessage())
-	agree := &jobpb.Agree{First: 3, RunsOn: []uint32{1, 2}, Anew: true}
+	agree := &jobpb.Agree{First: 3, RunsOn: []uint32{1, 2}, NewProcess: true}
 	for _, id := range []string{string(j.submitter.ID()), string(j.peers[0].ID()), string(j.peers[1].ID()), string(third.ID())} {
 		agree.Peers = append(agree.Peers, []byte(id))
 	}

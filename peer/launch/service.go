@@ -314,7 +314,7 @@ const (
 	Ending   State = "ending"
 )
 
-// A JobStatus describes a hosted job to the owner: what runs, and for whom (O3).
+// A JobStatus describes a hosted job to the owner: its processes and its submitter (O3).
 type JobStatus struct {
 	Job       string         `json:"job"`
 	Submitter p2ppeer.ID     `json:"submitter"`

@@ -304,19 +304,19 @@ func (j *job) askOver() {
 // resume makes stream the submitter's stream. m tells how many messages the submitter has received.
 func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
 	switch {
-	case j.ended != nil || j.settings.init == awaitsBegin && !j.preparing() && !m.Anew:
+	case j.ended != nil || j.settings.init == awaitsBegin && !j.preparing() && !m.NewProcess:
 		return errors.New("the job is not running")
-	case j.presence.state == orphaned && !m.Anew: // an old process, still in the view group, would propose changes from outdated knowledge
+	case j.presence.state == orphaned && !m.NewProcess: // an old process, still in the view group, would propose changes from outdated knowledge
 		return errReplaced
 	case m.Heard > uint64(len(j.control.messages)):
 		return fmt.Errorf("%d messages received of %d", m.Heard, len(j.control.messages))
-	case m.Anew && j.views.group == nil:
+	case m.NewProcess && j.views.group == nil:
 		return errors.New("the job has no view group to continue it after its submitter")
 	}
-	if m.Anew && j.presence.state != orphaned {
+	if m.NewProcess && j.presence.state != orphaned {
 		j.becomeOrphaned()
 	}
-	if m.Anew && j.control.stream != nil {
+	if m.NewProcess && j.control.stream != nil {
 		j.control.stream.ResetWithError(jobpb.Replaced)
 	}
 	j.presence.reconnected(j.detection.failed[j.submitter], time.Now())
@@ -326,7 +326,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	j.control.resume(int(m.Heard))
 	j.here.rewind()
 	if say, _ := j.service.reconnectPace.Due(j.submitter); say {
-		j.log.Info().Uint64("received", m.Heard).Bool("new_process", m.Anew).Int("sent", len(j.control.messages)).Msg("the submitter has reconnected")
+		j.log.Info().Uint64("received", m.Heard).Bool("new_process", m.NewProcess).Int("sent", len(j.control.messages)).Msg("the submitter has reconnected")
 	}
 	return nil
 }

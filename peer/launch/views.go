@@ -126,7 +126,7 @@ func (j *job) agree(m *jobpb.Agree) error {
 	if err == nil {
 		err = j.vote(c)
 	}
-	if err == nil && m.Anew {
+	if err == nil && m.NewProcess {
 		j.becomeOrphaned()
 	}
 	return err

@@ -135,7 +135,7 @@ func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string
 
 // recompile compiles the program's module again, and returns the time.
 func (p program) recompile(ctx context.Context, w *workshop) (seconds float64, err error) {
-	folder, err := os.MkdirTemp(w.dir, "anew")
+	folder, err := os.MkdirTemp(w.dir, "again")
 	if err != nil {
 		return 0, err
 	}

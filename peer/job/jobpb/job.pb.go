@@ -81,7 +81,7 @@ func (x *Process) GetReplica() uint32 {
 }
 
 // ToPeer is what the submitter says. Order: prepare, start, join, then any of
-// the rest; or, on a stream made anew, resume and any of the rest.
+// the rest; or, on a stream that is opened again, resume and any of the rest.
 type ToPeer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Body:
@@ -723,15 +723,15 @@ func (x *Start) GetReturns() bool {
 	return false
 }
 
-// Resume brings the submitter back to a part that has gone on without it. The peer
-// answers Resumed, and repeats what came after what the submitter has heard.
+// Resume reopens the control stream of a part of the job. The peer answers Resumed, and repeats the
+// messages that the submitter has not received.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Heard uint64                 `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // messages of this part, on all earlier streams, but for Output and Resumed
-	// A new process of the submitter, which takes no part in agreeing on views: the peer says
-	// Agreed of each change, the first ones first, and obeys Propose and Introduce.
-	Anew          bool `protobuf:"varint,3,opt,name=anew,proto3" json:"anew,omitempty"`
+	Heard uint64                 `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // number of messages received from this part on all earlier streams, without Output and Resumed
+	// The submitter is a new process, which is not in the view group. The peer sends Agreed for each
+	// change, from the first one on, and accepts Propose and Introduce.
+	NewProcess    bool `protobuf:"varint,3,opt,name=new_process,json=newProcess,proto3" json:"new_process,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -780,9 +780,9 @@ func (x *Resume) GetHeard() uint64 {
 	return 0
 }
 
-func (x *Resume) GetAnew() bool {
+func (x *Resume) GetNewProcess() bool {
 	if x != nil {
-		return x.Anew
+		return x.NewProcess
 	}
 	return false
 }
@@ -881,12 +881,10 @@ func (x *Change) GetAt() uint64 {
 	return 0
 }
 
-// Join makes the peer a member of the job's fault detection. It is sent to all
-// once all have started, so that nobody is missed who is still starting, and anew
-// when the submitter was out of touch with them: who has failed in a group stays so
-// there, and a group of a later generation takes its place. The
-// submitter's own peer, when it runs processes too, is a member already and
-// ignores it.
+// Join makes the peer a member of the job's fault detection group. The submitter sends it to all
+// peers once all have started, since a peer that is still starting could be taken for silent. It
+// sends a later generation after it was out of touch with the peers, because a failure within a
+// group is final. The submitter's own peer is a member already, and ignores the message.
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Group         [][]byte               `protobuf:"bytes,1,rep,name=group,proto3" json:"group,omitempty"`                              // peer IDs of the members, the submitter among them
@@ -983,10 +981,10 @@ func (x *Join) GetGeneration() uint32 {
 // said before its process joins.
 type Agree struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Peers         [][]byte               `protobuf:"bytes,1,rep,name=peers,proto3" json:"peers,omitempty"`                         // IDs of all that have been, in the order of their numbers, this one's last
-	First         uint32                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`                        // how many of them there were at first
-	RunsOn        []uint32               `protobuf:"varint,3,rep,packed,name=runs_on,json=runsOn,proto3" json:"runs_on,omitempty"` // number of the peer of each process that was there at first, rank by rank
-	Anew          bool                   `protobuf:"varint,4,opt,name=anew,proto3" json:"anew,omitempty"`                          // the submitter is a new process, as in Resume
+	Peers         [][]byte               `protobuf:"bytes,1,rep,name=peers,proto3" json:"peers,omitempty"`                              // IDs of all that have been, in the order of their numbers, this one's last
+	First         uint32                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`                             // how many of them there were at first
+	RunsOn        []uint32               `protobuf:"varint,3,rep,packed,name=runs_on,json=runsOn,proto3" json:"runs_on,omitempty"`      // number of the peer of each process that was there at first, rank by rank
+	NewProcess    bool                   `protobuf:"varint,4,opt,name=new_process,json=newProcess,proto3" json:"new_process,omitempty"` // the submitter is a new process, as in Resume
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1042,9 +1040,9 @@ func (x *Agree) GetRunsOn() []uint32 {
 	return nil
 }
 
-func (x *Agree) GetAnew() bool {
+func (x *Agree) GetNewProcess() bool {
 	if x != nil {
-		return x.Anew
+		return x.NewProcess
 	}
 	return false
 }
@@ -3675,11 +3673,12 @@ const file_job_proto_rawDesc = "" +
 	"\x04heal\x18\x05 \x01(\bR\x04heal\x12\x17\n" +
 	"\aaway_ns\x18\x06 \x01(\x03R\x06awayNs\x12\x17\n" +
 	"\aleft_ns\x18\a \x01(\x03R\x06leftNs\x12\x18\n" +
-	"\areturns\x18\b \x01(\bR\areturns\"D\n" +
+	"\areturns\x18\b \x01(\bR\areturns\"Q\n" +
 	"\x06Resume\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
-	"\x05heard\x18\x02 \x01(\x04R\x05heard\x12\x12\n" +
-	"\x04anew\x18\x03 \x01(\bR\x04anew\"\xb7\x01\n" +
+	"\x05heard\x18\x02 \x01(\x04R\x05heard\x12\x1f\n" +
+	"\vnew_process\x18\x03 \x01(\bR\n" +
+	"newProcess\"\xb7\x01\n" +
 	"\x06Change\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x14\n" +
@@ -3698,12 +3697,13 @@ const file_job_proto_rawDesc = "" +
 	"\x05views\x18\x06 \x03(\rR\x05views\x12\x1e\n" +
 	"\n" +
 	"generation\x18\a \x01(\rR\n" +
-	"generation\"`\n" +
+	"generation\"m\n" +
 	"\x05Agree\x12\x14\n" +
 	"\x05peers\x18\x01 \x03(\fR\x05peers\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\rR\x05first\x12\x17\n" +
-	"\aruns_on\x18\x03 \x03(\rR\x06runsOn\x12\x12\n" +
-	"\x04anew\x18\x04 \x01(\bR\x04anew\"S\n" +
+	"\aruns_on\x18\x03 \x03(\rR\x06runsOn\x12\x1f\n" +
+	"\vnew_process\x18\x04 \x01(\bR\n" +
+	"newProcess\"S\n" +
 	"\tIntroduce\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x10\n" +
 	"\x03row\x18\x02 \x01(\fR\x03row\x12\x1c\n" +

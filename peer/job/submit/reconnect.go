@@ -69,7 +69,7 @@ func (m *membership) reopen(l *link, err error) {
 		last = nil // its connection works
 	}
 	l.wire, l.session.disconnected, l.session.since = newWire(), true, time.Now() // the peer repeats what the old stream still delivers
-	message := &jobpb.Resume{Job: m.j.spec.ID, Heard: l.session.received, Anew: m.j.resumed}
+	message := &jobpb.Resume{Job: m.j.spec.ID, Heard: l.session.received, NewProcess: m.j.resumed}
 	pause := time.Until(l.session.reopened.Add(resumePause))
 	l.running.Go(func() { // ends with the link
 		if l.sleep(pause) {
@@ -116,7 +116,7 @@ func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, i
 	h := s.cfg.Host
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
-	if resume.Anew { // otherwise the peer's addresses are recent
+	if resume.NewProcess { // otherwise the peer's addresses are recent
 		l.running.Go(func() { l.locate(ctx, s) }) // ends with this function
 	}
 	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}

@@ -42,7 +42,7 @@ func (p *part) entersLate(peers ...*member) {
 	for _, m := range append([]*member{p.own}, peers...) {
 		known = append(known, []byte(m.ID()))
 	}
-	if !m.Anew || m.First != 3 || len(m.Peers) != len(known) || !bytes.Equal(bytes.Join(m.Peers, nil), bytes.Join(known, nil)) || len(m.RunsOn) != 2 || m.RunsOn[0] != 1 || m.RunsOn[1] != 2 {
+	if !m.NewProcess || m.First != 3 || len(m.Peers) != len(known) || !bytes.Equal(bytes.Join(m.Peers, nil), bytes.Join(known, nil)) || len(m.RunsOn) != 2 || m.RunsOn[0] != 1 || m.RunsOn[1] != 2 {
 		p.Errorf("unexpected Agree message %v", m)
 	}
 }

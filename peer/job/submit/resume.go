@@ -23,7 +23,7 @@ import (
 //
 //	home                    this process                         peers
 //	 |-- spec, peers, shown -->|                                   |  the job continues
-//	 |                         |-- Resume(job, 0, anew) ---------->|
+//	 |                         |-- Resume(job, 0, new process) --->|
 //	 |                         |<-- all its messages, from the first one
 //	 |                         |<-- Agreed: each change of the view  |  reports.go: which to believe
 //	 |                         |<-- output not acknowledged -------|

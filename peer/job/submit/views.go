@@ -139,7 +139,7 @@ func (g *viewGroup) accusation(c viewgroup.Committed) string {
 
 // agreeMessage tells a new peer of the job the members of the view group, including itself.
 func (g *viewGroup) agreeMessage() *jobpb.ToPeer {
-	m := &jobpb.Agree{Peers: [][]byte{[]byte(g.j.s.cfg.Host.ID())}, First: 1, Anew: g.j.resumed}
+	m := &jobpb.Agree{Peers: [][]byte{[]byte(g.j.s.cfg.Host.ID())}, First: 1, NewProcess: g.j.resumed}
 	for _, l := range g.peers.links {
 		for l.number >= len(m.Peers) {
 			m.Peers = append(m.Peers, nil)

@@ -83,19 +83,19 @@ type Invitee struct {
 
 // Invite returns the text of an invitation to the network with the given name, which the home dir owns. If the
 // home owns only one network, name may be empty.
-func Invite(dir, name string, whom Invitee, lifetime time.Duration) (string, error) {
+func Invite(dir, name string, invitee Invitee, lifetime time.Duration) (string, error) {
 	name, key, err := ownedNetwork(dir, name)
 	if err != nil {
 		return "", err
 	}
 	var holder p2ppeer.ID
-	if whom.Peer != "" {
-		if holder, err = p2ppeer.Decode(whom.Peer); err != nil {
-			return "", fmt.Errorf("peer %q: not a peer ID; see p2pboot network show", whom.Peer)
+	if invitee.Peer != "" {
+		if holder, err = p2ppeer.Decode(invitee.Peer); err != nil {
+			return "", fmt.Errorf("peer %q: not a peer ID; see p2pboot network show", invitee.Peer)
 		}
 	}
 	now := time.Now()
-	i, err := membership.Invite(key, name, whom.Name, holder, now, now.Add(lifetime))
+	i, err := membership.Invite(key, name, invitee.Name, holder, now, now.Add(lifetime))
 	if err != nil {
 		return "", err
 	}
