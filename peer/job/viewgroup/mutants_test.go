@@ -79,7 +79,7 @@ var mutants = []mutant{
 	{"a permission is for the candidate", "check.go",
 		"int(shown[0].GetCandidate()) != in.from || ", "", "a peer shows the permission of another"},
 	{"relayed entries are the leader's", "receive.go",
-		"if !k.isSignedByLeader(msg, r) {", "if false {", "a peer changes an entry that it relays"},
+		"if !k.isSignedByLeader(msg, r, hash) {", "if false {", "a peer changes an entry that it relays"},
 }
 
 // core are the files that the exploration needs, without those of the service, so that a mutant builds

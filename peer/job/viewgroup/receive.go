@@ -26,7 +26,7 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	m.noteFound()
 	if err != nil || r == nil || m.broken != nil {
 		out := m.ready()
-		if answer := m.message(from); err == nil && m.mayRelay(from) && m.proofs.relay(answer, msg.GetAfter()) {
+		if answer := m.message(from); err == nil && m.mayRelay(from, msg.GetAfter()) && m.proofs.relay(answer, msg.GetAfter()) {
 			out.Send = append(out.Send, answer)
 		}
 		return out, err
@@ -52,11 +52,12 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	return out, m.broken
 }
 
-// mayRelay reports whether to relay the log to a peer: the submitter's. A new process of the submitter gets the log
-// of a peer that is cut off too. It may be the last one that is left after the end of all processes.
-func (m *Member) mayRelay(to int) bool {
+// mayRelay reports whether to relay the log after an entry to a peer: the submitter's. A new process of the
+// submitter gets committed entries of a peer that is cut off too. That may be the last peer that is left after the
+// end of all processes.
+func (m *Member) mayRelay(to int, after uint64) bool {
 	_, admitted := m.config.IDs[to]
-	return to == m.proofs.submitter && (m.Contact() == InTouch || !admitted)
+	return to == m.proofs.submitter && (m.Contact() == InTouch || !admitted && m.proofs.commit > after)
 }
 
 // commitFurther commits what the heads show to be committed now that the entries in a message of the leader are
@@ -202,9 +203,13 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	if before, ok := k.log.at(r.GetIndex()); !ok || !bytes.Equal(before, msg.GetPrevious()) {
 		return m.ready(), nil // one of the two logs is that of an earlier leader that has lied
 	}
-	if !k.isSignedByLeader(msg, r) {
+	last, hash := k.relayedHead(r)
+	if !k.isSignedByLeader(msg, r, hash) {
 		return m.ready(), fmt.Errorf("%w: relayed entries that the leader has not signed", errUnjustified)
 	}
+	// The library takes every message for a sign of life of the leader, and would give no other peer a vote.
+	known, ok := k.log.at(last)
+	news := r.GetTerm() > k.term || !ok || !bytes.Equal(known, hash)
 	in := incoming{from: int(r.GetFrom()) - 1, raft: r, msg: msg, status: m.node.BasicStatus(), behind: true}
 	ok, err := k.justified(in)
 	if m.noteFound(); err != nil || !ok {
@@ -212,7 +217,9 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	}
 	claimed, before := r.GetCommit(), len(k.log)
 	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
-	m.attempt(func() error { return m.node.Step(r) })
+	if news || r.GetCommit() > in.status.GetCommit() {
+		m.attempt(func() error { return m.node.Step(r) })
+	}
 	out := m.ready()
 	m.commitFurther(&out, r, claimed)
 	heard := m.majorityHeard(m.conf.GetVoters(), m.id())

@@ -55,10 +55,16 @@ func (k *proofs) headsOfOthers() (heads []*Statement) {
 // maxRelayed bounds the entries in one relayed message, in bytes: half of a message.
 const maxRelayed = 2 * maxAppend
 
-// isSignedByLeader reports whether the leader has signed the log that results from the entries in r.
-func (k *proofs) isSignedByLeader(msg *Message, r *raftpb.Message) bool {
+// relayedHead returns the last entry of the log that results from the entries in r, and the hash of that log.
+func (k *proofs) relayedHead(r *raftpb.Message) (last uint64, hash []byte) {
+	last = r.GetIndex() + uint64(len(r.GetEntries()))
 	before := r.GetIndex() - 1 // length of the chain, which begins with the second entry
-	hash, _ := k.log[:before:before].append(r.GetEntries()).at(r.GetIndex() + uint64(len(r.GetEntries())))
+	hash, _ = k.log[:before:before].append(r.GetEntries()).at(last)
+	return last, hash
+}
+
+// isSignedByLeader reports whether the leader has signed the log with the given hash.
+func (k *proofs) isSignedByLeader(msg *Message, r *raftpb.Message, hash []byte) bool {
 	return slices.ContainsFunc(msg.GetHeads(), func(s *Statement) bool {
 		return s.GetKind() == pb.Statement_HEAD && uint64(s.GetBy())+1 == r.GetFrom() && s.GetTerm() == r.GetTerm() &&
 			bytes.Equal(s.GetHash(), hash) && k.isSigned(s)

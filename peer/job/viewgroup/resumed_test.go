@@ -1,6 +1,7 @@
 package viewgroup
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -52,10 +53,24 @@ func TestResumedSubmitterGetsTheLogOfTheLastPeer(t *testing.T) {
 	w.crash(leads)
 	w.ticks(3 * cutOffTicks)
 	k := w.resumes(peers)
-	w.until("the new process has the log", func() bool { return w.members[k].View().Epoch == 3 })
+	m := w.members[k]
+	w.until("the new process has the log", func() bool { return m.View().Epoch == 3 })
 	w.ticks(cutOffTicks)
-	if c := w.members[k].Contact(); c == InTouch {
+	if c := m.Contact(); c == InTouch {
 		t.Errorf("contact %v without a majority", c)
+	}
+	elapsed := func() int64 {
+		return reflect.ValueOf(m.node).Elem().FieldByName("raft").Elem().FieldByName("electionElapsed").Int()
+	}
+	before, again := elapsed(), w.members[left].message(k)
+	if !w.members[left].proofs.relay(again, 1) {
+		t.Fatal("the last peer relays nothing")
+	}
+	if _, err := m.Step(left, again); err != nil {
+		t.Fatal(err)
+	}
+	if after := elapsed(); after < before {
+		t.Errorf("entries that are known count as a sign of life of the leader: %d, before %d", after, before)
 	}
 }
 
