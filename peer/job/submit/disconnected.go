@@ -241,7 +241,7 @@ func (e *execution) loseDisconnected(why string) (r *job.Result) {
 
 // reconnectTimedOut ends the job after the reconnect deadline.
 func (e *execution) reconnectTimedOut() *job.Result {
-	return cmp.Or(e.loseDisconnected("it has been silent for too long"), e.apply(e.state.CutOff()))
+	return cmp.Or(e.loseDisconnected("it has been silent for too long"), e.apply(e.state.Apply(job.CutOff{})))
 }
 
 // takeAgreed handles the events of the view group.
@@ -270,7 +270,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 		for _, l := range e.partition.takeSilent() {
 			r = cmp.Or(r, e.loseSilentPeer(l))
 		}
-		r = cmp.Or(r, e.apply(e.state.CutOff()))
+		r = cmp.Or(r, e.apply(e.state.Apply(job.CutOff{})))
 	}
 	return r
 }
@@ -280,7 +280,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
 	switch p := c.Change.Process; c.Change.To {
 	case view.Failed:
-		e.state.Attribute(p, e.views.accusation(c))
+		e.state.Apply(job.Accused{Process: p, Why: e.views.accusation(c)})
 	case view.Finished:
 		if e.state.Unexplained(p) && e.deadlines.exits == nil {
 			e.deadlines.exits = time.After(e.j.s.waits.reconnect)
@@ -291,7 +291,7 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
 
 // commit applies a change of the view that the given peers requested.
 func (e *execution) commit(c view.Change, by []p2ppeer.ID) *job.Result {
-	s := e.state.Committed(c)
+	s := e.state.Apply(job.Committed{Change: c})
 	for _, id := range by {
 		s.By = append(s.By, id.String())
 	}

@@ -271,7 +271,7 @@ func (c *recruitment) startRecruit(l *link) {
 // a key. Before that, enter tells all peers where the process runs.
 func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	p := r.process
-	s := c.state.Join(p)
+	s := c.state.Apply(job.Recruited{Process: p})
 	if s.Propose == nil {
 		c.dropAddition(l, r, fmt.Errorf("process %v can no longer join the view", p))
 		return nil
@@ -282,7 +282,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	if err != nil && c.j.resumed { // a later process would give its number to another peer
 		r.phase = recruitEntering
 		undo()
-		c.state.WithdrawJoin(p.Rank)
+		c.state.Apply(job.JoinWithdrawn{Rank: p.Rank})
 		c.dropAddition(l, r, err)
 		return nil
 	}
@@ -304,7 +304,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 // healed handles the report that a new process has caught up with the others of its rank. ended is true if the
 // report ends an outage of the rank.
 func (c *recruitment) healed(p view.Process, m *jobpb.Healed) (r *job.Result, ended bool) {
-	s := c.state.Healed(p)
+	s := c.state.Apply(job.Healed{Process: p})
 	if !s.Healed {
 		return nil, false
 	}
