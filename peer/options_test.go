@@ -164,6 +164,7 @@ func TestConfigurationErrorMessages(t *testing.T) {
 	}{
 		"unknown key":                        {file: "slotz: 3\nother:\n  deep: 1\n", want: []string{"config.yaml", "unknown key other.deep, slotz (did you mean slots?)"}},
 		"mistyped variable":                  {env: map[string]string{"P2PMPI_MAX_JOB": "3"}, want: []string{"P2PMPI_MAX_JOB:", "did you mean P2PMPI_MAX_JOBS?"}},
+		"variable near two names":            {env: map[string]string{"P2PMPI_SLOT": "3"}, want: []string{"did you mean P2PMPI_SLOTS?"}},
 		"variable of mpj":                    {env: map[string]string{"P2PMPI_CHEKC": "1"}, want: []string{"did you mean P2PMPI_CHECK?"}},
 		"corrupt":                            {file: "slots: 3\nnetwork: [oops\n", want: []string{"config.yaml", "line "}},
 		"not a YAML map":                     {file: "just words\n", want: []string{"config.yaml"}},
