@@ -181,7 +181,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if o, err := openOffer(data, id, "test", testNow); err == nil && o.valid() != nil {
-			t.Errorf("accepted %+v", o)
+			t.Errorf("an invalid offer was accepted: %+v", o)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		if resp, err := s.answer(&req, "asker"); err != nil || len(resp.GetEnvelope()) > 0 {
-			t.Errorf("another network was told %v, %v", resp, err)
+			t.Errorf("a peer of another network got an offer: %v, %v", resp, err)
 		}
 	})
 }

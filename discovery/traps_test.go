@@ -38,7 +38,7 @@ func TestRecordsOutlivePeers(t *testing.T) {
 		t.Errorf("got %v, %v", candidates, err)
 	}
 	if len(considered) != 1 || considered[0].Peer != id || considered[0].Reason != Unreachable && considered[0].Reason != Silent {
-		t.Errorf("considered %v, want the closed peer", considered)
+		t.Errorf("the search considered %v, want the closed peer", considered)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestManyRecordsAreFound(t *testing.T) {
 		found++
 	}
 	if found < many {
-		t.Errorf("found %d records of %d", found, many)
+		t.Errorf("the search found %d records of %d", found, many)
 	}
 }
 

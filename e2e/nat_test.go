@@ -220,10 +220,10 @@ func (p *peerProcess) awaitConnection(to *peerProcess, wanted func(connection) b
 		}
 		i := slices.IndexFunc(s.Connections, func(c connection) bool { return c.Peer == to.id })
 		if i < 0 {
-			return errors.New("none")
+			return errors.New("there is no connection")
 		}
 		if last = s.Connections[i]; !wanted(last) {
-			return fmt.Errorf("%s: %s", last.Way, last.Why)
+			return fmt.Errorf("the connection is %s: %s", last.Way, last.Why)
 		}
 		return nil
 	})

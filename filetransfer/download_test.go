@@ -77,7 +77,7 @@ func TestDownloadIsStored(t *testing.T) {
 	wantFile(t, store.Path(want), b)
 	wantBytesOfContents(t, store)
 	if s.complete != 1 {
-		t.Errorf("sent %d times, want once: the digest was known the second time", s.complete)
+		t.Errorf("the server sent the file %d times, want once: the digest was known the second time", s.complete)
 	}
 	if _, err := store.Put(t.Context(), "other", content(2, 900_000)); !errors.Is(err, errFull) {
 		t.Errorf("got %v: content that the job has downloaded was evicted (T4)", err)
@@ -101,7 +101,7 @@ func TestDownloadIsConditional(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.complete != 1 || s.unasked != want {
-			t.Errorf("sent %d times, unchanged %d times; want 1 and %d", s.complete, s.unasked, want)
+			t.Errorf("the server sent the file %d times and reported it unchanged %d times; want 1 and %d", s.complete, s.unasked, want)
 		}
 	}
 	s.content, s.etag = content(2, 1000), `"2"`

@@ -27,7 +27,7 @@ func TestHasAnswersOnlyAdmittedPeers(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 	if got, err := peer.Cached(t.Context(), peer.host.ID(), digests); err != nil || !slices.Equal(got, []bool{false, true, false}) {
-		t.Errorf("asked itself: %v, %v", got, err)
+		t.Errorf("the peer asked itself: got %v, %v", got, err)
 	}
 	admitted = false
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), digests); err == nil {

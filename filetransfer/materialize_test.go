@@ -49,7 +49,7 @@ func TestMaterializeCreatesFiles(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
-		t.Errorf("left over: %v, %v", entries, err)
+		t.Errorf("the target folder contains %v, %v", entries, err)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestMaterializeNewReplacesNoFile(t *testing.T) {
 			t.Errorf("%s: got %v, want fs.ErrExist", name, err)
 		}
 		if left, err := os.ReadDir(filepath.Join(dir, "d")); err != nil || len(left) != 1 {
-			t.Errorf("%s: left over: %v, %v", name, left, err)
+			t.Errorf("%s: the target folder contains %v, %v", name, left, err)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestT3SymbolicLinksDoNotEscape(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Materialize(t.Context(), m, dir); err == nil {
-			t.Error("wrote through a symbolic link")
+			t.Error("Materialize wrote through a symbolic link")
 		}
 	})
 	t.Run("file", func(t *testing.T) {
@@ -164,6 +164,6 @@ func TestMaterializeReportsAnObstructingFolder(t *testing.T) {
 	}
 	wantFile(t, filepath.Join(dir, "out/keep"), []byte("kept"))
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("left over: %v", entries)
+		t.Errorf("the target folder contains %v", entries)
 	}
 }

@@ -135,7 +135,7 @@ func TestT1ReceivedContentMatchesSubmitted(t *testing.T) {
 		size += w.Size
 	}
 	if seen != size || peer.Stats().BytesReceived != seen+int64(len(enc)) {
-		t.Errorf("progress %d of %d bytes, stats %+v", seen, size, peer.Stats())
+		t.Errorf("the progress is %d of %d bytes, the statistics %+v", seen, size, peer.Stats())
 	}
 	dir := t.TempDir()
 	if err := peer.store.Materialize(t.Context(), got, dir); err != nil {
@@ -152,7 +152,7 @@ func TestT1ReceivedContentMatchesSubmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := submitter.Stats(); after != before {
-		t.Errorf("sent again: %+v, then %+v", before, after)
+		t.Errorf("cached content was sent again: %+v, then %+v", before, after)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestT1WrongBytesErrorNamesPeerAndContent(t *testing.T) {
 		}
 	}
 	if peer.store.Has(w.Digest) || peer.store.Bytes() != pieceSize { // the correct piece stays
-		t.Errorf("has it: %v, %d bytes", peer.store.Has(w.Digest), peer.store.Bytes())
+		t.Errorf("the wrong content is stored: %v, with %d bytes in the store", peer.store.Has(w.Digest), peer.store.Bytes())
 	}
 	wantBytes(t, peer.store)
 }
@@ -214,7 +214,7 @@ func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
 	if got := peer.Stats().BytesReceived; got != w.Size {
-		t.Errorf("received %d bytes for a content of %d", got, w.Size)
+		t.Errorf("the peer received %d bytes for a content of %d", got, w.Size)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := submitter.Stats().BytesSent - before; got != w.Size-there {
-		t.Errorf("sent %d bytes, %d were missing", got, w.Size-there)
+		t.Errorf("the submitter sent %d bytes, %d were missing", got, w.Size-there)
 	}
 	wantFile(t, next.store.Path(w.Digest), b)
 }
@@ -275,7 +275,7 @@ func TestT2CorruptedPiecesAreFetchedAgain(t *testing.T) {
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
 	if got := peer.Stats().BytesReceived; got != 2*pieceSize+100 {
-		t.Errorf("received %d bytes, want the wrong piece and the missing %d", got, pieceSize+100)
+		t.Errorf("the peer received %d bytes, want the wrong piece and the missing %d", got, pieceSize+100)
 	}
 }
 
@@ -376,7 +376,7 @@ func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if got := submitter.Stats(); got.BytesSent != w.Size || got.FilesSent != 1 {
-		t.Errorf("sent %+v, want the content once", got)
+		t.Errorf("the submitter sent %+v, want the content once", got)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestSplitIsByColorAndKey(t *testing.T) {
 			return err
 		}
 		if (some != nil) != (w.Rank() > 0) {
-			return fmt.Errorf("color Undefined returns %v", some)
+			return fmt.Errorf("Split with color Undefined returned %v", some)
 		}
 		if some != nil {
 			if err := works(some, numbers(1, 1, n)...); err != nil {

@@ -165,7 +165,7 @@ func TestRequestsReportOnce(t *testing.T) {
 		_, _, some, _ := Testany(rs...)
 		_, all, err := Testall(rs...)
 		if len(seen) != 6 || i != Undefined || !some || !all || bufs[2][0] != 20 {
-			t.Errorf("reported %v, then Waitany %d, Testany %v, Testall %v, %v; received %v", seen, i, some, all, err, bufs)
+			t.Errorf("Waitsome reported %v, then Waitany %d, Testany %v, Testall %v, %v; received %v", seen, i, some, all, err, bufs)
 		}
 		return err
 	})

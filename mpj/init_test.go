@@ -217,7 +217,7 @@ func TestProcessEndsWithItsPeer(t *testing.T) {
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	p.Close()
 	if status := p.status(t); status != exitLost || !strings.Contains(p.output.String(), "the peer is gone") {
-		t.Errorf("status %d, output %q; want %d and the reason", status, p.output, exitLost)
+		t.Errorf("the process ended with status %d, output %q; want %d and the reason", status, p.output, exitLost)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestAbortAsksThePeer(t *testing.T) {
 func TestAbortOfAProgramStartedByHand(t *testing.T) {
 	p := start(t, "abort", false)
 	if status := p.status(t); status != 7 || !strings.Contains(p.output.String(), "no more") {
-		t.Errorf("status %d, output %q; want 7 and the reason", status, p.output)
+		t.Errorf("the process ended with status %d, output %q; want 7 and the reason", status, p.output)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestSecondInitIsRefused(t *testing.T) {
 	p.greet(t, view.Process{}, v)
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	if status := p.status(t); status != 0 || !strings.Contains(p.output.String(), "joined its job already") {
-		t.Errorf("status %d, output %q", status, p.output)
+		t.Errorf("the process ended with status %d, output %q", status, p.output)
 	}
 }
 

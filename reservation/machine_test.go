@@ -20,7 +20,7 @@ func TestMachineNames(t *testing.T) {
 		"submitter": machineName("boot", Name{Job: "job", Submitter: "another"}),
 	} {
 		if other == name {
-			t.Errorf("another %s gives the same name", what)
+			t.Errorf("another %s gives the same machine name", what)
 		}
 	}
 	if got := machineName("", job); got != "" {
@@ -77,7 +77,7 @@ func TestMachineRunsOneReplicaOfARank(t *testing.T) {
 		t.Fatalf("got %v, %v", placed, err)
 	}
 	if back, _ := a.unused(placed); len(back) != 2 {
-		t.Errorf("released at %v", back)
+		t.Errorf("unused returned the placements %v", back)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestFreedSlotIsKeptForTheLongestWaitingJob(t *testing.T) {
 	now := start.Add(10 * time.Second)
 	_, err := l.Hold(waiting("younger", 1, 8*time.Second), keyOf(2), now)
 	if p := placeOf(t, err); p != (Place{1, 1}) {
-		t.Errorf("alone in the queue: place %+v", p)
+		t.Errorf("alone in the queue, the job has place %+v", p)
 	}
 	_, err = l.Hold(waiting("older", 2, 5*time.Second), keyOf(3), now)
 	if p := placeOf(t, err); p != (Place{1, 2}) {
@@ -87,7 +87,7 @@ func TestReleaseKeepsThePlaceInTheQueue(t *testing.T) {
 			tt.do(l, g)
 			_, err = l.Hold(younger, keyOf(2), start.Add(2*time.Second+tt.wait))
 			if kept := err != nil; kept != tt.kept {
-				t.Errorf("another job: %v", err)
+				t.Errorf("Hold for another job: %v", err)
 			}
 		})
 	}

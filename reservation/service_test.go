@@ -246,10 +246,10 @@ func TestAbandonedRequestIsReset(t *testing.T) {
 			cancel()
 		}
 		if err := <-held; (err == nil) != answers {
-			t.Errorf("answered %v, got %v", answers, err)
+			t.Errorf("the peer answers: %v, but the submitter got %v", answers, err)
 		}
 		if err := <-ends; errors.Is(err, io.EOF) != answers {
-			t.Errorf("answered %v, the peer reads %v", answers, err)
+			t.Errorf("the peer answers: %v, but it reads %v", answers, err)
 		}
 		cancel()
 	}

@@ -49,7 +49,7 @@ func nothingLeft(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("TMPDIR still contains %v: %v", left, err)
 	}
 }
 

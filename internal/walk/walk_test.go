@@ -116,7 +116,7 @@ func TestDeepFoldersUseBoundedMemory(t *testing.T) {
 		return nil
 	})
 	if err != nil || folders != MaxDepth+1 || len(names) != 2*MaxDepth {
-		t.Errorf("visited %d folders and %d files, %v", folders, len(names), err)
+		t.Errorf("the walk visited %d folders and %d files, %v", folders, len(names), err)
 	}
 	for name, n := range names {
 		if n != 1 {
@@ -160,7 +160,7 @@ func TestWideFoldersUseBoundedMemory(t *testing.T) {
 		return nil
 	})
 	if err != nil || n != files+1 {
-		t.Errorf("visited %d names, %v", n, err)
+		t.Errorf("the walk visited %d names, %v", n, err)
 	}
 }
 

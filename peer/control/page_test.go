@@ -25,7 +25,7 @@ func TestStatusPagePassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := loadPassword(file); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: got %q, %v", text, got, err)
+			t.Errorf("password file with %q: got %q, %v", text, got, err)
 		}
 	}
 }

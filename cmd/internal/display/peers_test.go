@@ -25,7 +25,7 @@ func TestReasonsFitTheScreen(t *testing.T) {
 	}
 	for _, l := range lines {
 		if len("p2prun: "+l) > routeWidth || strings.HasSuffix(l, " ") {
-			t.Errorf("%d characters, or no meaning: %q", len(l)+8, l)
+			t.Errorf("a line of %d characters, or without an explanation: %q", len(l)+8, l)
 		}
 	}
 	if reasons(nil) != nil || reasons(&job.Shortage{Wanted: 8, Available: 5}) != nil {

@@ -43,14 +43,14 @@ func TestRouterMapsPorts(t *testing.T) {
 	}
 	want := natpmp.Mapping{Protocol: "tcp", External: 5001, Internal: netip.MustParseAddrPort("192.168.1.2:4001"), Lifetime: time.Minute}
 	if err := add(5001); err != nil || added != want {
-		t.Errorf("added %v, %v; want %v", added, err, want)
+		t.Errorf("the router added %v, %v; want %v", added, err, want)
 	}
 	if add(1) == nil {
 		t.Error("a port in use was mapped")
 	}
 	gone := natpmp.Mapping{Protocol: "tcp", External: 5001}
 	if err := c.DeletePortMappingCtx(t.Context(), "", 5001, "TCP"); err != nil || added != gone {
-		t.Errorf("removed %v, %v; want %v", added, err, gone)
+		t.Errorf("the router removed %v, %v; want %v", added, err, gone)
 	}
 	if c.AddPortMappingCtx(t.Context(), "", 5001, "TCP", 4001, "192.168.1.2", true, "test", 0) == nil {
 		t.Error("a permanent mapping was accepted")

@@ -85,7 +85,7 @@ func TestSecondSignalEnds(t *testing.T) {
 	lines := bufio.NewScanner(said)
 	for _, want := range []string{"begins", "goes on"} {
 		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("printed %q, want %q", lines.Text(), want)
+			t.Fatalf("the tool printed %q, want %q", lines.Text(), want)
 		}
 		cmd.Process.Signal(syscall.SIGTERM)
 	}

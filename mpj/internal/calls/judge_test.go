@@ -127,9 +127,9 @@ func FuzzDecode(f *testing.F) {
 		}
 		d := Judge([]Call{bcast(nil), c, c}, name)
 		if b, err := EncodeDifference(d); err != nil {
-			t.Errorf("%v: %v", d, err)
+			t.Errorf("encode difference %v: %v", d, err)
 		} else if _, err := DecodeDifference(b); err != nil {
-			t.Errorf("%s: %v", b, err)
+			t.Errorf("decode difference %s: %v", b, err)
 		}
 	})
 }

@@ -179,7 +179,7 @@ func talkToNeighbours(p view.Process, e *engine.Engine) error {
 			return err
 		}
 		if buf[0] != byte(i) || s.Size != len(out) || buf[s.Size-1] != byte(i) {
-			return fmt.Errorf("received message %d of %d bytes, want message %d", buf[0], s.Size, i)
+			return fmt.Errorf("the process received message %d of %d bytes, want message %d", buf[0], s.Size, i)
 		}
 		if _, err := e.Wait(sent); err != nil {
 			return err
@@ -205,7 +205,7 @@ func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if took := time.Since(start); took < openTimeout+tolerated {
-			t.Errorf("failed after %v, want at least %v", took, openTimeout+tolerated)
+			t.Errorf("the send failed after %v, want at least %v", took, openTimeout+tolerated)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if _, err := l.Open(context.Background(), view.Process{}); err == nil {
-				t.Error("opened a channel over a closed control socket")
+				t.Error("a channel was opened over a closed control socket")
 			}
 		})
 	}

@@ -84,7 +84,7 @@ func TestPunchedConnectionIsRecognizedByItsTime(t *testing.T) {
 	a = a.after(&holepunch.Event{Timestamp: at.Add(time.Second).UnixNano(), Evt: &holepunch.EndHolePunchEvt{Success: true}})
 	for after, want := range map[time.Duration]bool{-time.Minute: false, 0: true, time.Second: true, time.Minute: false} {
 		if got := a.made(at.Add(after)); got != want {
-			t.Errorf("opened %v later: got %v, want %v", after, got, want)
+			t.Errorf("connection opened %v later: made is %v, want %v", after, got, want)
 		}
 	}
 	a = a.after(&holepunch.Event{Evt: &holepunch.EndHolePunchEvt{Error: "e"}})

@@ -88,7 +88,7 @@ func TestRulesByName(t *testing.T) {
 	}
 	for _, names := range [][]string{{"idle"}, {"battery", "none"}, {""}} {
 		if _, err := ParseRules(names); err == nil || !strings.Contains(err.Error(), "pause-when") {
-			t.Errorf("%q: %v", names, err)
+			t.Errorf("rules %q: got %v, want an error that names the option", names, err)
 		}
 	}
 	if _, err := ParseRules([]string{"battery", "none"}); err == nil || err.Error() != "pause-when battery,none: none cannot be combined with other rules" {
