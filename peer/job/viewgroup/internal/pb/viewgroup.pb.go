@@ -28,6 +28,7 @@ const (
 	Statement_START  Statement_Kind = 1 // the candidate may begin an election, since the signer grants it a pre-vote
 	Statement_PERMIT Statement_Kind = 2 // the candidate may begin an election, since the signer, the leader of the previous term, hands over to it
 	Statement_VOTE   Statement_Kind = 3 // the signer votes for the candidate
+	Statement_ORDER  Statement_Kind = 5 // the candidate has to begin an election: the submitter's peer does not hear the leader
 	Statement_HEAD   Statement_Kind = 4 // the signer's log contains the entries up to index
 )
 
@@ -38,6 +39,7 @@ var (
 		1: "START",
 		2: "PERMIT",
 		3: "VOTE",
+		5: "ORDER",
 		4: "HEAD",
 	}
 	Statement_Kind_value = map[string]int32{
@@ -45,6 +47,7 @@ var (
 		"START":  1,
 		"PERMIT": 2,
 		"VOTE":   3,
+		"ORDER":  5,
 		"HEAD":   4,
 	}
 )
@@ -539,7 +542,7 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x124\n" +
 	"\asigners\x18\t \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\x12\x14\n" +
 	"\x05after\x18\n" +
-	" \x01(\x04R\x05after\"\xbd\x02\n" +
+	" \x01(\x04R\x05after\"\xc8\x02\n" +
 	"\tStatement\x124\n" +
 	"\x04kind\x18\x01 \x01(\x0e2 .p2pmpi.viewgroup.Statement.KindR\x04kind\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\rR\x02by\x12\x12\n" +
@@ -549,13 +552,14 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x05index\x18\x06 \x01(\x04R\x05index\x12\x12\n" +
 	"\x04hash\x18\a \x01(\fR\x04hash\x12\x16\n" +
 	"\x06voters\x18\b \x03(\rR\x06voters\x12\x1c\n" +
-	"\tsignature\x18\t \x01(\fR\tsignature\";\n" +
+	"\tsignature\x18\t \x01(\fR\tsignature\"F\n" +
 	"\x04Kind\x12\b\n" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05START\x10\x01\x12\n" +
 	"\n" +
 	"\x06PERMIT\x10\x02\x12\b\n" +
-	"\x04VOTE\x10\x03\x12\b\n" +
+	"\x04VOTE\x10\x03\x12\t\n" +
+	"\x05ORDER\x10\x05\x12\b\n" +
 	"\x04HEAD\x10\x04\"\xaf\x01\n" +
 	"\bNewcomer\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
