@@ -93,7 +93,7 @@ func (c *Comm) describeMessage(call engineapi.Call) string {
 		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
 	}
 	if len(here) > 0 {
-		text += ": the messages here have " + strings.Join(here, ", ")
+		text += ": the messages that have arrived have " + strings.Join(here, ", ")
 	}
 	return text
 }

@@ -62,7 +62,7 @@ func TestPlanShowsSlotsSharingAMachine(t *testing.T) {
 		on("aaaaaaaa", "0123", 0, 1), on("bbbbbbbb", "4567", 0, 1), on("cccccccc", "0123", 2), on("dddddddd", "", 2), on("eeeeeeee", "", 3),
 	})
 	got := lines[6:]
-	if len(got) != 1 || got[0] != "3 slots share a machine, those of peers …aaaaaaaa, …cccccccc" {
+	if len(got) != 1 || got[0] != "3 slots share a machine: the slots of peers …aaaaaaaa, …cccccccc" {
 		t.Errorf("got %q", got)
 	}
 }
