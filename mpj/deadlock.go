@@ -31,7 +31,7 @@ func reportOf(stuck []bool, states []deadlock.State) string {
 		}
 	}
 	if n > reportedMost {
-		lines = append(lines, fmt.Sprintf("and %d more ranks", n-reportedMost))
+		lines = append(lines, fmt.Sprintf("further ranks: %d", n-reportedMost))
 	}
 	return verdict(stuck, states) + "\n  " + strings.Join(lines, "\n  ")
 }
