@@ -14,7 +14,7 @@ type line struct {
 	Number  uint64 `json:"number"`            // acknowledged together with all lines before it, or 0 if not acknowledged
 	Record  uint64 `json:"record,omitempty"`  // see submit.Event
 	Records uint64 `json:"records,omitempty"` // likewise
-	Size    int    `json:"size,omitempty"`    // size of the Data that follows the line
+	Size    int    `json:"size,omitempty"`    // of the Data behind the line
 	submit.Event
 	done func(error) // nil for an event that may be dropped
 }
