@@ -39,7 +39,7 @@ func TestDuplicateIdentityIsDetected(t *testing.T) {
 	select {
 	case e := <-told:
 		if e.Addr == nil || !ipConnected(super, e.Addr.String()) || copied.host.ID() != original.host.ID() {
-			t.Errorf("got %v", e)
+			t.Errorf("the copy was notified of %v", e)
 		}
 	default:
 		t.Fatal("the copy was introduced without being notified")

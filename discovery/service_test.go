@@ -135,7 +135,7 @@ func TestOffersNameTheMachine(t *testing.T) {
 	s.book.hint(addrInfo(unnamed.host), time.Now())
 	candidates, _, err := s.Candidates(testContext(t), Need{All: true})
 	if err != nil || len(candidates) != 3 {
-		t.Fatalf("got %v, %v", candidates, err)
+		t.Fatalf("the candidates are %v, %v, want 3", candidates, err)
 	}
 	for _, c := range candidates {
 		want := named(s.host.ID())

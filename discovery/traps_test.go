@@ -35,7 +35,7 @@ func TestRecordsOutlivePeers(t *testing.T) {
 	}
 	candidates, considered, err := s.Candidates(ctx, Need{All: true})
 	if err != nil || len(candidates) != 2 || ids(candidates)[id] {
-		t.Errorf("got %v, %v", candidates, err)
+		t.Errorf("the candidates are %v, %v, want 2 without the closed peer", candidates, err)
 	}
 	if len(considered) != 1 || considered[0].Peer != id || considered[0].Reason != Unreachable && considered[0].Reason != Silent {
 		t.Errorf("the search considered %v, want the closed peer", considered)

@@ -115,7 +115,7 @@ func TestCheckEndsADeadlock(t *testing.T) {
 	}
 	for _, says := range []string{
 		"deadlock: no rank can proceed",
-		"rank 0 waits in Recv(source 1, tag 9, world): the messages here have tag 1 from rank 1",
+		"rank 0 waits in Recv(source 1, tag 9, world): the messages that have arrived have tag 1 from rank 1",
 		"rank 1 waits in Recv(source 0, tag 1, world)",
 	} {
 		if text := j.stderr.String(); !strings.Contains(text, says) {

@@ -297,7 +297,7 @@ func TestNATHolePunchedLater(t *testing.T) {
 	homes[1].block(homes[0], true)
 	g := i.natGrid(homes...)
 	g.peers[0].awaitWay(g.peers[1], "relayed")
-	gaveUp := regexp.MustCompile(`no hole was punched \(tried ([3-9]|\d\d+) times\)`)
+	gaveUp := regexp.MustCompile(`no hole was punched \(attempts: ([3-9]|\d\d+)\)`)
 	g.peers[0].awaitConnection(g.peers[1], func(c connection) bool { return gaveUp.MatchString(c.Why) })
 	homes[0].block(homes[1], false)
 	homes[1].block(homes[0], false)

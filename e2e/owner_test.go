@@ -290,7 +290,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 			err = json.Unmarshal([]byte(out), &hosted)
 		}
 		if err == nil && (len(hosted) != 1 || hosted[0].Use.CPU <= 0 || hosted[0].Use.Memory <= 0) {
-			err = fmt.Errorf("got %s", out)
+			err = fmt.Errorf("p2pboot jobs printed %s", out)
 		}
 		return err
 	})
@@ -370,7 +370,7 @@ func TestO2QuietHoursSuspendJobsThatCannotMigrate(t *testing.T) {
 				eventually(t, "a suspended job", func() error {
 					out, err := p2pboot("jobs", "--home", owner.home)
 					if err == nil && !strings.Contains(out, "running, suspended") {
-						err = fmt.Errorf("got %s", out)
+						err = fmt.Errorf("p2pboot jobs printed %s", out)
 					}
 					return err
 				})

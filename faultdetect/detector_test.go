@@ -86,7 +86,7 @@ func TestOneTablePerPeriod(t *testing.T) {
 
 func TestSingleMemberSendsNothing(t *testing.T) {
 	if out := ticks(newDetector(t, 1, 0), 0, 100); len(out.Send)+len(out.Verdicts) != 0 {
-		t.Errorf("got %+v", out)
+		t.Errorf("the only member sent messages or verdicts: %+v", out)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestPingIsAnsweredByPong(t *testing.T) {
 	d := newDetector(t, 4, 2)
 	out := receive(t, d, Message{From: 1, To: 2, Kind: Ping, Heartbeat: offset})
 	if len(out.Send) != 1 || out.Send[0].Kind != Pong || out.Send[0].To != 1 || out.Send[0].Heartbeat != offset {
-		t.Errorf("got %+v", out)
+		t.Errorf("the answer to a ping is %+v", out)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestReportProbesAtOnce(t *testing.T) {
 	ticks(d, 0, 12)
 	out := d.Report(3)
 	if len(out.Send) != 1 || out.Send[0].Kind != Ping || out.Send[0].To != 3 || d.State(3) != Suspect {
-		t.Fatalf("got %+v", out)
+		t.Fatalf("after a report, the detector returned %+v", out)
 	}
 	if again := d.Report(3); len(again.Send)+len(again.Verdicts) != 0 {
 		t.Errorf("a second report: %+v", again)

@@ -224,7 +224,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	w, _ := offer(t, submitter, peer, b)
 	cutLinks(peer, 12*pieceSize, 0, 0, 0, 0, 0, 0)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errCut) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("Fetch over cut links returned %v", err)
 	}
 	wantBytes(t, peer.store)
 	there := peer.store.Bytes()
@@ -318,7 +318,7 @@ func TestT4FetchThatCannotFitIsRefused(t *testing.T) {
 	w, _ := offer(t, submitter, peer, content(1, 1000))
 	peer.store = openStore(t, t.TempDir(), 999)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errFull) {
-		t.Errorf("got %v", err)
+		t.Errorf("Fetch into a store that is too small returned %v", err)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestServeAnswersOnlyAllowedPeers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := peer.Fetch(t.Context(), submitter.host.ID(), tt.job, []Want{tt.want}, nil)
 			if err == nil || !strings.Contains(err.Error(), "does not serve") {
-				t.Errorf("got %v", err)
+				t.Errorf("Fetch of content that is not served returned %v", err)
 			}
 		})
 	}
@@ -510,7 +510,7 @@ func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 				})
 			})
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v", err)
+				t.Errorf("Fetch that was ended returned %v, want context.Canceled", err)
 			}
 		})
 	}
@@ -524,6 +524,6 @@ func TestFetchFromAnUnreachablePeerFails(t *testing.T) {
 	}
 	err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
 	if err == nil || !strings.Contains(err.Error(), "gave up") {
-		t.Errorf("got %v", err)
+		t.Errorf("Fetch from an unreachable peer returned %v", err)
 	}
 }

@@ -207,6 +207,6 @@ func TestWaitingForAnotherFillEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.fillAll(ctx, w, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("fillAll with a cancelled context returned %v", err)
 	}
 }

@@ -279,7 +279,7 @@ func TestPackedMessagesAreMadeOfParts(t *testing.T) {
 		t.Fatalf("got %v with %d bytes left", err, len(rest))
 	}
 	if string(head) != "head" || count[0] != 3 || !slices.Equal(odd, []uint16{0, 1, 0, 3, 0, 5}) || last[0] != 1i {
-		t.Errorf("got %q, %v, %v, %v", head, count, odd, last)
+		t.Errorf("the unpacked values are %q, %v, %v, %v", head, count, odd, last)
 	}
 	if _, err := Unpack(rest, count); !errors.Is(err, ErrTruncate) {
 		t.Errorf("unpack of no bytes: got %v", err)

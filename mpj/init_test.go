@@ -234,7 +234,7 @@ func TestAbortAsksThePeer(t *testing.T) {
 	p.greet(t, view.Process{Rank: 1}, v)
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	if m := p.expect(t, proclink.Abort); m.Code != 7 || m.Text != "no more" {
-		t.Errorf("got %+v", m)
+		t.Errorf("the process sent %+v, want an abort with status 7", m)
 	}
 }
 
@@ -294,6 +294,6 @@ func TestCancelledContextEndsBlockedCalls(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrOther) {
-		t.Errorf("got %v", err)
+		t.Errorf("RunLocal returned %v, want the end of the context", err)
 	}
 }

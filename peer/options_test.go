@@ -197,7 +197,7 @@ func TestConfigurationErrorMessages(t *testing.T) {
 // are errors.
 func TestUnrelatedEnvironmentVariablesAreIgnored(t *testing.T) {
 	if errs := checkVariables([]string{"P2PMPI_HOME=/x", "P2PMPI_CONFIG=x", "P2PMPI_COLL=x", "P2PMPI_CHECK=1", "P2PMPI_BUILD_SERVER=x", "P2PMPI_FD=3", "P2PMPI_LOCAL_PEER=1", "SLOTZ=3", "P2PMPI=x"}); len(errs) > 0 {
-		t.Errorf("got %v", errs)
+		t.Errorf("unrelated variables caused the errors %v", errs)
 	}
 }
 

@@ -459,7 +459,7 @@ func TestStatusEncodesEmptyListsNotNull(t *testing.T) {
 	p := boot(t, nil)
 	b, err := json.Marshal(p.Status(t.Context()))
 	if err != nil || bytes.Contains(b, []byte("null")) {
-		t.Errorf("got %s, %v", b, err)
+		t.Errorf("the status in JSON is %s, %v", b, err)
 	}
 }
 

@@ -243,7 +243,7 @@ func TestAbandonFreesUnconfirmedSlots(t *testing.T) {
 		l.Abandon(k)
 	}
 	if got := l.Snapshot(); got.Held != 0 || got.Confirmed != 1 || got.Free != 2 {
-		t.Errorf("got %+v", got)
+		t.Errorf("the snapshot is %+v", got)
 	}
 }
 

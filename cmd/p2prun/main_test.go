@@ -234,7 +234,7 @@ func TestAutoReportsItsReplicationDegree(t *testing.T) {
 		if e.Kind == submit.ReplicasEvent {
 			choice = e.Choice
 			if !strings.Contains(e.Text, "-r auto: with 2 replicas each, 1 rank succeeds with probability 0.998") {
-				t.Errorf("got %q", e.Text)
+				t.Errorf("p2prun reported the choice as %q", e.Text)
 			}
 		}
 		placed = max(placed, len(e.Placed))

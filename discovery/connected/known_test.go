@@ -144,7 +144,7 @@ func TestKnownPeerThatIsLost(t *testing.T) {
 	q.met(at(1), true, testNow.Add(11*time.Minute))
 	q.due(testNow.Add(30*time.Minute), those(2))
 	if due := q.due(testNow.Add(30*time.Minute), those(1)); len(due) != 1 || due[0].ID != id(1) {
-		t.Errorf("got %v", due)
+		t.Errorf("the peers that are due are %v, want only peer 1", due)
 	}
 }
 
@@ -266,7 +266,7 @@ func FuzzRecall(f *testing.F) {
 		}
 		q, err := recall(file, testNow)
 		if err != nil || len(q.all) > maxKnown {
-			t.Fatalf("got %d, %v", len(q.all), err)
+			t.Fatalf("recall returned %d peers, %v", len(q.all), err)
 		}
 		if err := q.remember(file); err != nil {
 			t.Fatal(err)

@@ -226,7 +226,7 @@ func TestTakeStateReturnsWhatFollowsTheState(t *testing.T) {
 func TestWtimeReturnsTheTime(t *testing.T) {
 	m := newModule(t, 64).alone()
 	if m.call("wtime", 8, 0); len(m.times) != 1 || m.times[0] != math.Float64frombits(binary.LittleEndian.Uint64(m.memory[8:])) || m.times[0] != 5 {
-		t.Errorf("got %v", m.times)
+		t.Errorf("the recorded times are %v, want one", m.times)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestInvalidCallsAreFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, fault := newModule(t, 4096).alone().call(call.function, call.args...)
 			if !errors.As(fault, new(Fault)) {
-				t.Errorf("got %v", fault)
+				t.Errorf("the call returned %v, want a Fault", fault)
 			}
 		})
 	}

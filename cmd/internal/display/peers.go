@@ -66,7 +66,7 @@ func machines(planned []submit.Planned) (lines []string) {
 	}
 	for _, m := range order {
 		if len(peers[m]) > 1 {
-			lines = append(lines, fmt.Sprintf("%d slots share a machine, those of peers %s", slots[m], strings.Join(peers[m], ", ")))
+			lines = append(lines, fmt.Sprintf("%d slots share a machine: the slots of peers %s", slots[m], strings.Join(peers[m], ", ")))
 		}
 	}
 	return lines

@@ -86,7 +86,7 @@ func TestSearchesAreAnswered(t *testing.T) {
 	answer := make([]byte, 2048)
 	n, err := client.Read(answer)
 	if got := string(answer[:n]); err != nil || !strings.Contains(got, "LOCATION: http://192.168.1.1/\r\n") || !strings.Contains(got, "ST: "+device+"\r\n") {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("the router answered %q, %v", got, err)
 	}
 	client.SetDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, err := client.Read(answer); err == nil {

@@ -131,7 +131,7 @@ func TestCheckRejectsAccessesOutOfBounds(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if err := c.layout.Check(c.origin, c.count, c.memory); (err == nil) != c.ok {
-				t.Errorf("got %v", err)
+				t.Errorf("Check returned %v", err)
 			}
 		})
 	}

@@ -120,7 +120,7 @@ func TestDiagnose(t *testing.T) {
 			for _, f := range all {
 				if f.About == test.about {
 					if f.Level != test.level || !strings.Contains(f.Found, test.found) || !strings.Contains(f.Do, test.do) {
-						t.Errorf("got %+v", f)
+						t.Errorf("the finding is %+v", f)
 					}
 					if (f.Do == "") != (f.Level == Well) {
 						t.Errorf("advice for %s: %q", f.Level, f.Do)
@@ -144,13 +144,13 @@ func TestWorst(t *testing.T) {
 		return all
 	}
 	if got := Worst(of(Well, Failing, Warning)); got != Failing {
-		t.Errorf("got %s", got)
+		t.Errorf("the worst level is %s, want that of a failure", got)
 	}
 	if got := Worst(of(Unknown, Well)); got != Unknown {
-		t.Errorf("got %s", got)
+		t.Errorf("the worst level is %s, want unknown", got)
 	}
 	if got := Worst(of(Warning, Unknown)); got != Warning {
-		t.Errorf("got %s", got)
+		t.Errorf("the worst level is %s, want that of a warning", got)
 	}
 	if got := Worst(Diagnose(fit())); got != Well {
 		t.Errorf("got %s for a machine without problems", got)

@@ -52,7 +52,7 @@ func TestMinOfEachLimit(t *testing.T) {
 	}
 	g := Grant{Slot: a, Job: b}
 	if got := g.Min(Grant{Slot: b, Job: a}); got.Slot != want || got.Job != want {
-		t.Errorf("got %+v", got)
+		t.Errorf("Min returned %+v", got)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestDefaults(t *testing.T) {
 	}
 	g, err := Default(Machine{1 << 30, 8 << 30}, 1).With([]string{"memory=none"}, []string{"upload=1MiB"})
 	if err != nil || g.Slot.Memory != 0 || g.Slot.CPU != 100 || g.Job != (Limits{Upload: 1 << 20}) {
-		t.Errorf("got %+v, %v", g, err)
+		t.Errorf("With returned %+v, %v", g, err)
 	}
 }
 

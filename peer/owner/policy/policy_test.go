@@ -229,7 +229,7 @@ func TestDeniedClassesHaveNoLimits(t *testing.T) {
 		Everyone: {Kind: None, Limits: limits.Limits{CPU: 1}},
 	}}
 	if got := p.Limits(); len(got) != 1 || got[0] != (limits.Limits{Memory: 1}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("the limits of the classes are %+v", got)
 	}
 }
 
