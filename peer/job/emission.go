@@ -68,8 +68,8 @@ func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fre
 // Next returns how many records of a rank's stream the user has got.
 func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
-// Tail returns the unfinished last line of a rank's stream once the job is over in view v, or nil if
-// there is no such line. Tail chooses the latest line of a replica that has finished or that is the
+// Tail returns the unfinished last line of a rank's stream once the job is over with the output of view v, or
+// nil if there is no such line. Tail chooses the latest line of a replica that has finished or that is the
 // output leader. If the rank has no output leader, it chooses the latest line of any replica.
 func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]

@@ -103,3 +103,22 @@ func TestR6EmissionResumesWhereAnotherProcessStopped(t *testing.T) {
 		t.Errorf("next %d, want 3 and 8", got)
 	}
 }
+
+// TestR6LastLineStaysWhenItsProcessFailsAfterTheEnd: a peer is lost between the end of its process and the moment in
+// which the user has the output, so its process fails after the job is done.
+func TestR6LastLineStaysWhenItsProcessFailsAfterTheEnd(t *testing.T) {
+	w, e := running(t, 1, 2), NewEmission(1)
+	w.Apply(Exited{Process: proc(0, 1), Exit: wellEnded})
+	e.Add(proc(0, 1), Stdout, 0, records("a\n", "tail"))
+	lost := w.State.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
+	if s := w.Apply(Drained{Process: proc(0, 1)}); s.Result == nil || s.Result.Status != StatusOK {
+		t.Fatalf("the job is not done: %+v", s)
+	}
+	w.agree(lost)
+	if !w.View().IsOutputLeader(proc(0, 0)) {
+		t.Fatalf("view %+v, want 0.0 as output leader", w.View())
+	}
+	if got := e.Tail(w.OutputView(), 0, Stdout); string(got) != "tail" {
+		t.Errorf("tail %q", got)
+	}
+}
