@@ -122,3 +122,20 @@ func TestR6LastLineStaysWhenItsProcessFailsAfterTheEnd(t *testing.T) {
 		t.Errorf("tail %q", got)
 	}
 }
+
+// TestR6EachProcessOfAResumedJobMayBeginLate: a peer that has been told of records that were not recorded no longer has
+// them, also if another replica, which was not told or has written less, is heard first.
+func TestR6EachProcessOfAResumedJobMayBeginLate(t *testing.T) {
+	for name, first := range map[string][]byte{"nothing": nil, "an earlier record": records("a\n")} {
+		e := ResumeEmission([][2]uint64{{0, 0}})
+		if _, _, ok := e.Add(proc(0, 0), Stdout, 0, first); !ok {
+			t.Fatalf("%s is refused", name)
+		}
+		if fresh, _, ok := e.Add(proc(0, 1), Stdout, 2, records("c\n")); string(fresh) != "c\n" || !ok {
+			t.Errorf("after %s: got %q %v", name, fresh, ok)
+		}
+		if _, _, ok := e.Add(proc(0, 1), Stdout, 4, records("e\n")); ok {
+			t.Errorf("after %s: a gap was accepted", name)
+		}
+	}
+}
