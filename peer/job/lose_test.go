@@ -2,6 +2,7 @@ package job
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -37,5 +38,18 @@ func TestExitOfAnUnneededReplicaIsNotReportedAfterReconnect(t *testing.T) {
 	s := w.State.Apply(Committed{Change: view.Change{Process: proc(0, 2), To: view.Failed}})
 	if want := "rank 0 replica 2 had yet to be brought up to date when its rank was done"; !slices.Contains(s.Notes, want) {
 		t.Errorf("the user was told %q, want %q", s.Notes, want)
+	}
+}
+
+// TestR7ExitOfARecruitThatCannotCatchUpIsNotTheProgramsStatus: a new replica ends by itself if no other replica is left
+// to bring it up to date.
+func TestR7ExitOfARecruitThatCannotCatchUpIsNotTheProgramsStatus(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
+	w.Apply(Recruited{Process: proc(0, 2)})
+	w.Apply(Exited{Process: proc(0, 2), Exit: Exit{Code: 1, Initialized: true}})
+	s := w.Apply(Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost"})
+	if s.Result == nil || s.Result.Status != StatusLost || !strings.Contains(s.Result.Message, "rank 0 lost all its replicas") {
+		t.Errorf("got %+v, want status %d and a message that names rank 0", s.Result, StatusLost)
 	}
 }

@@ -15,9 +15,10 @@ import (
 // is one Result. The view continues to change after the result, since output files may still be collected.
 type State struct {
 	processes
-	r     int  // initial number of replicas per rank, which healing restores
-	begun bool // all live processes may leave mpj.Init
-	over  bool // there is a result
+	r     int        // initial number of replicas per rank, which healing restores
+	begun bool       // all live processes may leave mpj.Init
+	over  bool       // there is a result
+	done  *view.View // view in which all ranks were done; nil: they are not
 
 	expected []int  // ranks with a requested join that is not agreed on yet
 	moves    []int  // by rank: how often a replica that was ahead became master
@@ -321,21 +322,32 @@ func (s *State) settle(out *Effects) {
 			s.end(out, s.lost(rank))
 			return
 		}
-		if s.done(rank) {
+		if s.isDone(rank) {
 			done++
 		}
 	}
 	if done == s.view.N {
+		at := s.view
+		s.done = &at
 		s.end(out, s.Answer())
 		return
 	}
 	s.settleInit(out)
 }
 
-// done reports whether a replica of rank has finished and the user has all its output. If the job
+// OutputView returns the view that decides whose output counts: the view in which all ranks were done, or else
+// the current view. A process may still fail after the job is done, but the user has got its output.
+func (s *State) OutputView() view.View {
+	if s.done != nil {
+		return *s.done
+	}
+	return s.view
+}
+
+// isDone reports whether a replica of rank has finished and the user has all its output. If the job
 // has not begun, or the replica never called mpj.Init, it counts only if the program does not use
 // mpj (see skips).
-func (s *State) done(rank int) bool {
+func (s *State) isDone(rank int) bool {
 	return slices.ContainsFunc(s.replicas(rank), func(p view.Process) bool {
 		return s.view.State(p) == view.Finished && s.at(p).drained && (s.begun && s.Called(p) || s.skips(rank))
 	})
@@ -387,7 +399,7 @@ func (s *State) settleInit(out *Effects) {
 	waiting, gone, missing := -1, -1, false
 	for _, p := range s.view.Processes() {
 		switch {
-		case s.done(p.Rank):
+		case s.isDone(p.Rank):
 			gone = p.Rank
 		case s.view.State(p) == view.Finished:
 			missing = true
