@@ -52,36 +52,6 @@ func (k *proofs) headsOfOthers() (heads []*Statement) {
 	return heads
 }
 
-// orderElection makes the submitter's peer order a voter to be a candidate, one after the other, if it has heard a
-// majority but not the leader for long. The leader may lie: it may have taken this peer's vote, not have admitted its
-// new process, or not sign what others could relay.
-func (m *Member) orderElection(out *Output) {
-	if heard := m.now - m.majorityHeard(m.conf.GetVoters(), m.id()); !m.missesLeader() || heard > 2*heartbeatTicks {
-		m.settledAt = m.now
-	}
-	if m.now-max(m.settledAt, m.claimedAt) <= orderTicks {
-		return
-	}
-	k := m.proofs
-	var candidates []uint64
-	for _, id := range m.conf.GetVoters() {
-		if id != m.id() && m.heardRecently(id) && int(id)-1 != k.leader {
-			candidates = append(candidates, id)
-		}
-	}
-	if len(candidates) == 0 {
-		return
-	}
-	m.claimedAt = m.now
-	msg := m.message(int(candidates[m.now/leadTicks%len(candidates)]) - 1)
-	msg.Ballot = k.sign(&Statement{Kind: pb.Statement_ORDER, Term: k.term + 1, Candidate: msg.GetTo()})
-	out.Send = append(out.Send, msg)
-}
-
-// orderTicks is the time with a majority and without a leader after which the submitter's peer orders an election.
-// Elections without its order are usually over by then.
-const orderTicks = 4 * electionTicks
-
 // maxRelayed bounds the entries in one relayed message, in bytes: half of a message.
 const maxRelayed = 2 * maxAppend
 
