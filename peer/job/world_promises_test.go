@@ -84,11 +84,11 @@ func (w *world) checkRank(rank int) error {
 	stay, ended, hosts := 0, false, w.rankOf(rank)
 	for _, h := range hosts {
 		lives := w.view.Live(h.p)
-		ended = ended || h.exit != nil && h.exit.Good()
+		ended = ended || h.exit != nil && !h.failed()
 		switch {
-		case lives && (!h.alive || h.exit != nil && !h.exit.Good()):
+		case lives && (!h.alive || h.failed()):
 			return fmt.Errorf("%v has crashed, and the view does not change", h.p)
-		case lives && w.view.AsideSince(h.p) != 0 && w.master(rank) != nil:
+		case lives && h.runs() && w.view.AsideSince(h.p) != 0 && w.master(rank) != nil:
 			return fmt.Errorf("%v has all outcomes of its rank, and stays aside", h.p)
 		case lives && !h.leaves && !h.behind:
 			stay++
@@ -119,14 +119,33 @@ func (w *world) end(r Result) error {
 	case StatusDiverged:
 		return w.checkDiverged(r)
 	case StatusLost:
-		for rank := range w.n {
-			if w.isLost(rank) && (strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) || w.sub.resumed) {
-				return nil
-			}
-		}
-		return fmt.Errorf("R7: the job ends with %+v, and a replica of that rank lives", r)
+		return w.checkLost(r)
+	case abortStatus:
+		return w.checkAborted(r)
 	}
 	return fmt.Errorf("the job ends with %+v", r)
+}
+
+// checkLost checks that a rank is lost, and that the message names it, if a peer is left.
+func (w *world) checkLost(r Result) error {
+	left := slices.ContainsFunc(w.hosts, func(h host) bool { return h.known && h.alive })
+	for rank := range w.n {
+		if w.isLost(rank) && (!left || strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank))) {
+			return nil
+		}
+	}
+	return fmt.Errorf("R7: the job ends with %+v, and a replica of that rank lives", r)
+}
+
+// checkAborted checks that the program has called Abort, and that the user has got the lines before that, unless all
+// replicas are lost.
+func (w *world) checkAborted(r Result) error {
+	for rank := range w.n {
+		if w.aborts && strings.Contains(r.Message, fmt.Sprintf("rank %d called Abort", rank)) && (strings.HasPrefix(w.text(rank), text[0]) || w.isLost(rank)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("R6: the job ends with %+v, and the user has got %q", r, w.user)
 }
 
 // checkAnswer checks that the user has got the whole output of each rank, unless all replicas that computed it are
@@ -160,8 +179,7 @@ func (w *world) checkDiverged(r Result) error {
 // isLost reports whether no replica of a rank is left that computes its output.
 func (w *world) isLost(rank int) bool {
 	return !slices.ContainsFunc(w.rankOf(rank), func(h *host) bool {
-		bad := h.exit != nil && !h.exit.Good()
-		return h.alive && !bad && !h.behind && !h.wrong && !h.hangs && !h.stale && !(h.leaves && w.view.State(h.p) == view.Failed) &&
+		return h.alive && !h.failed() && !h.behind && !h.wrong && !h.hangs && !h.stale && !(h.leaves && w.view.State(h.p) == view.Failed) &&
 			w.view.State(h.p) != view.Vacant
 	})
 }

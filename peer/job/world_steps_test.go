@@ -58,8 +58,13 @@ var hostActions = []action{
 			h.written++
 			return nil
 		}},
-	{"ends well", program, func(w *world, h *host, _ int) bool { return w.computes(h) && h.written == len(text) },
+	{"ends", program, func(w *world, h *host, _ int) bool { return w.computes(h) && h.written == len(text) },
 		func(w *world, h *host, _ int) error {
+			if w.aborts {
+				h.say(message{kind: saysAborted})
+				h.ends(&Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
+				return nil
+			}
 			h.ends(&Exit{Initialized: !w.plain, Finalized: !w.plain})
 			h.say(message{kind: saysAccount})
 			return nil

@@ -27,6 +27,8 @@ func (w *world) hear(h *host, _ int) error {
 			s.entry.Arrived(h.p, w.time())
 		}
 		return w.follow(Exited{h.p, *h.exit})
+	case saysAborted:
+		return w.follow(Aborted{h.p, abortStatus, "", hostOf(h.p)})
 	case saysAccount:
 		if s.state.View().State(h.p) == view.Failed {
 			return nil
@@ -71,6 +73,9 @@ func (w *world) giveUp(h *host) {
 	w.sub.lost[i], w.sub.leaders[i], w.sub.drained[i] = false, false, false
 	*h = host{alive: h.alive}
 }
+
+// abortStatus is the status that a program passes to Abort.
+const abortStatus = 3
 
 func (w *world) time() time.Time { return time.Unix(0, 0).Add(w.now) }
 

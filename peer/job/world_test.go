@@ -49,6 +49,7 @@ type scenario struct {
 	n, r    int
 	free    int  // peers that can run a recruit
 	plain   bool // the program does not use mpj
+	aborts  bool // the program ends with Abort
 	allowed faults
 }
 
@@ -97,6 +98,7 @@ type messageKind byte
 const (
 	saysInitialized messageKind = iota
 	saysExited
+	saysAborted
 	saysAccount
 	saysAhead
 	saysLeaves
@@ -198,6 +200,9 @@ func (h *host) output(from int) (data string) {
 
 // runs reports whether the program of the process can go on.
 func (h *host) runs() bool { return h.used && h.alive && h.exit == nil && !h.hangs }
+
+// failed reports whether the process ended otherwise than its program wanted.
+func (h *host) failed() bool { return h.exit != nil && !h.exit.Good() && h.exit.Reason == "" }
 
 func (w *world) clone() *world {
 	c := *w
