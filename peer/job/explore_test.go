@@ -30,6 +30,9 @@ var scenarios = []scenario{
 	{name: "n=1, submitter killed, a crash, a recruit", n: 1, r: 2, free: 1, allowed: faults{kills: 1, crashes: 1}},
 	{name: "n=1, submitter killed, position not recorded", n: 1, r: 2, allowed: faults{kills: 1, unkept: 1}},
 	{name: "n=1, submitter killed, stream lost, a killed process", n: 1, r: 2, allowed: faults{kills: 1, breaks: 1, deaths: 1}},
+	{name: "n=1, submitter cut off, a crash", n: 1, r: 2, allowed: faults{cuts: 1, crashes: 1}},
+	{name: "n=1, submitter cut off, a crash, a recruit", n: 1, r: 2, free: 1, allowed: faults{cuts: 1, crashes: 1}},
+	{name: "n=1, submitter cut off, a killed process, a recruit", n: 1, r: 2, free: 1, allowed: faults{cuts: 1, deaths: 1}},
 	{name: "n=1, a peer departs", n: 1, r: 2, allowed: faults{departs: 1}},
 	{name: "n=1, a peer departs, a recruit", n: 1, r: 2, free: 1, allowed: faults{departs: 1}},
 	{name: "n=1, two peers depart, two recruits", n: 1, r: 2, free: 2, allowed: faults{departs: 2}},
@@ -237,7 +240,7 @@ func randomScenario(rng *rand.Rand) scenario {
 	return scenario{
 		n: 1 + rng.IntN(3), r: 2 + rng.IntN(2), free: rng.IntN(4), plain: kind == 0, aborts: kind == 1,
 		allowed: faults{
-			crashes: rng.IntN(4), deaths: rng.IntN(2), breaks: rng.IntN(3), kills: rng.IntN(3), unkept: rng.IntN(2),
+			crashes: rng.IntN(4), deaths: rng.IntN(2), breaks: rng.IntN(3), kills: rng.IntN(3), cuts: rng.IntN(3), unkept: rng.IntN(2),
 			departs: rng.IntN(3), moves: rng.IntN(3), silences: rng.IntN(3),
 		},
 	}

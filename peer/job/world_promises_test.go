@@ -48,7 +48,7 @@ func (w *world) others(h *host, condition func(q *host) bool) bool {
 
 // checkReplicas checks that no rank keeps more replicas than it had at the start.
 func (w *world) checkReplicas() error {
-	if w.sub.resumed && !w.caughtUp() {
+	if w.sub.cut || w.sub.resumed && !w.caughtUp() {
 		return nil
 	}
 	for rank := range w.n {
@@ -67,7 +67,7 @@ func (w *world) checkReplicas() error {
 
 // checkIdle checks a state in which only programs have something to do: the job has reacted to all faults.
 func (w *world) checkIdle() error {
-	if w.sub == nil || !w.begun || w.sub.state.Over() || w.sub.resumed && !w.caughtUp() {
+	if w.sub == nil || !w.begun || w.sub.state.Over() || w.sub.cut || w.sub.resumed && !w.caughtUp() {
 		return nil
 	}
 	for rank := range w.n {

@@ -40,7 +40,7 @@ func (w *world) hear(h *host, _ int) error {
 	case saysLeaves:
 		return w.follow(Leaves{h.p})
 	case saysStalled:
-		if s.resumed {
+		if s.resumed || s.cut {
 			return nil
 		}
 		return w.follow(Unresponsive{m.about})
@@ -290,7 +290,9 @@ func (w *world) recruiting(rank int) bool {
 }
 
 // mayHeal reports whether the submitter replaces lost replicas now.
-func (w *world) mayHeal() bool { return w.sub != nil && w.r > 1 && (!w.sub.resumed || w.caughtUp()) }
+func (w *world) mayHeal() bool {
+	return w.sub != nil && w.r > 1 && !w.sub.cut && (!w.sub.resumed || w.caughtUp())
+}
 
 // heals reports whether heal has something to do.
 func (w *world) heals(*host, int) bool {
@@ -385,6 +387,22 @@ func (w *world) kill() error {
 		h := &w.hosts[i]
 		if h.connected = false; !h.known {
 			*h = host{alive: h.alive}
+		}
+	}
+	return nil
+}
+
+// cut breaks all streams. Recruits that have not joined are given up.
+func (w *world) cut() error {
+	w.allowed.cuts--
+	w.sub.cut, w.sub.search = true, -1
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		switch h.connected = false; {
+		case h.used && !h.known:
+			w.giveUp(h)
+		case h.used && w.sub.state.View().State(h.p) == view.Vacant:
+			h.alive, w.sub.lost[i] = false, true
 		}
 	}
 	return nil
