@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,8 +9,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// checkBegin checks that the job begins with processes that have called mpj.Init.
+// checkBegin checks that the job begins once, with processes that have called mpj.Init.
 func (w *world) checkBegin() error {
+	if w.begun {
+		return errors.New("the job begins twice")
+	}
 	for i := range w.hosts {
 		if h := &w.hosts[i]; h.used && w.sub.state.View().Live(h.p) && !h.called {
 			return fmt.Errorf("the job begins, and %v has not called mpj.Init", h.p)

@@ -209,10 +209,10 @@ func (w *world) carryOut(out Effects) error {
 		w.recordLeaders(s)
 	}
 	if out.Begin {
-		w.begun = true
 		if err := w.checkBegin(); err != nil {
 			return err
 		}
+		w.begun = true
 	}
 	for _, c := range out.Propose {
 		if err := w.checkRequest(c); err != nil {
