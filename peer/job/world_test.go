@@ -200,7 +200,7 @@ func (h *host) output(from int) (data string) {
 	return data
 }
 
-// runs reports whether the program of the process can go on.
+// runs reports whether the program of the process can continue.
 func (h *host) runs() bool { return h.used && h.alive && h.exit == nil && !h.hangs }
 
 // failed reports whether the process ended otherwise than its program wanted.
