@@ -11,7 +11,7 @@
 //	                        job.State (states of processes) -----> changes -> view group
 //	                          ^                                                   |
 //	                          +------- views, agreed on <-------------------------+--> peers
-//	                        job.Emission (output once) -> printer -> the user
+//	                        job.Emission (output once) -> EventQueue -> the user
 //
 // A peer, a broken control stream or the fault detector may report something about a process. It
 // becomes true for the job only by a new view, and views are numbered (V1). The submitter requests

@@ -13,7 +13,7 @@ import (
 )
 
 // outputs decides which output of the processes the user gets: each record of a rank once, from
-// the rank's output leaders (R6). It starts no goroutine and reads no clock; the caller prints what
+// the rank's output leaders (R6). It starts no goroutine and reads no clock; the caller emits what
 // it returns.
 type outputs struct {
 	emission       *job.Emission
@@ -22,14 +22,47 @@ type outputs struct {
 	leaders        map[view.Process]bool    // processes that have been their rank's output leader (view.OutputLeader)
 	early          backlogs                 // output of processes that are not output leaders yet
 	ended          map[view.Process][2]bool // streams that the process has closed
+	draining       map[int][]draining       // by rank: processes that have closed both, until drained returns them
+	ahead          bool                     // the job does not wait for the user to have the output of a process that has ended
 	withheld       withheld
 	printed        []transcript // by rank: standard output that the user gets; nil: job without replicas
 }
 
 // A flow is one stream of a rank's output on its way to the user.
 type flow struct {
-	shown  uint64 // number of records that the user has
-	unread int    // bytes of output that the user has yet to read, with their overhead
+	shown   uint64    // number of records that the user has
+	unread  int       // bytes of output that the user has yet to read, with their overhead
+	waiting []arrival // messages with these bytes
+}
+
+// An arrival is an output message that the user has yet to read, at least in part.
+type arrival struct {
+	last  uint64 // number of its last record
+	bytes int    // with overhead
+}
+
+// add records the arrival of records up to the given number.
+func (f *flow) add(last uint64, size int) {
+	f.waiting = append(f.waiting, arrival{last, size + outputOverhead})
+	f.unread += size + outputOverhead
+}
+
+// read records that the user has the first count records.
+func (f *flow) read(count uint64) {
+	f.shown = count
+	for len(f.waiting) > 0 && f.waiting[0].last <= count {
+		f.unread -= f.waiting[0].bytes
+		f.waiting = f.waiting[1:]
+	}
+}
+
+// has reports whether the user has the first count records, or all that have arrived.
+func (f *flow) has(count uint64) bool { return f.unread == 0 || f.shown >= count }
+
+// draining is a process that has closed its streams after the given numbers of records.
+type draining struct {
+	process view.Process
+	ends    [2]uint64
 }
 
 const (
@@ -48,7 +81,7 @@ func newOutputs(v view.View) *outputs {
 	o := &outputs{
 		emission: job.NewEmission(v.N), flows: make([][2]flow, v.N), unacknowledged: make(map[int]bool),
 		leaders: make(map[view.Process]bool), early: make(backlogs),
-		ended: make(map[view.Process][2]bool), withheld: make(withheld),
+		ended: make(map[view.Process][2]bool), draining: make(map[int][]draining), withheld: make(withheld),
 	}
 	if v.R > 1 {
 		o.printed = newTranscripts(v.N)
@@ -69,10 +102,10 @@ func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
 	}
 }
 
-// add adds an output message of process p, and returns what to print. It also accepts records of a
-// former output leader: the process may become the output leader again, and later records continue
-// the earlier ones. After an error, the peer has broken the protocol.
-func (o *outputs) add(h received, p view.Process) (items []item, err error) {
+// add adds an output message of process p, and returns the event with its new records, or nil. It also
+// accepts records of a former output leader: the process may become the output leader again, and
+// later records continue the earlier ones. After an error, the peer has broken the protocol.
+func (o *outputs) add(h received, p view.Process) (event *Event, err error) {
 	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once
 		if err := o.early.add(p, h); err != nil {
 			return nil, fmt.Errorf("output of %v, which is not an output leader: %w", p, err)
@@ -98,26 +131,45 @@ func (o *outputs) add(h received, p view.Process) (items []item, err error) {
 	}
 	f := &o.flows[p.Rank][s-1]
 	if records > 0 {
-		event := outputEvent(p.Rank, s, fresh)
-		event.Record, event.Records = next, records
+		e := outputEvent(p.Rank, s, fresh)
+		e.Record, e.Records = next, records
+		event = &e
 		if s == job.Stdout && o.printed != nil {
 			o.printed[p.Rank].add(next, records, fresh)
 		}
-		items = []item{{event: event, weight: len(fresh) + outputOverhead}}
-		f.unread += items[0].weight
+		f.add(next, len(fresh))
 	}
 	if f.unread > maxUnread {
-		return items, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p)
+		return event, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p)
 	}
-	if !m.End || ended[s-1] { // a process that has become the output leader again may repeat the end
-		return items, nil
+	if m.End && !ended[s-1] { // a process that has become the output leader again may repeat the end
+		ended[s-1] = true
+		o.end(p, ended)
 	}
-	ended[s-1] = true
+	return event, nil
+}
+
+// end records which streams a process has closed.
+func (o *outputs) end(p view.Process, ended [2]bool) {
 	o.ended[p] = ended
-	if ended[0] && ended[1] {
-		items = append(items, item{drained: &p})
+	if ended == [2]bool{true, true} {
+		ends := [2]uint64{o.emission.Next(p.Rank, job.Stdout), o.emission.Next(p.Rank, job.Stderr)}
+		o.draining[p.Rank] = append(o.draining[p.Rank], draining{p, ends})
 	}
-	return items, nil
+}
+
+// drained returns the processes of a rank that have closed their streams and whose output the user has
+// completely, each once.
+func (o *outputs) drained(rank int) (all []view.Process) {
+	f := o.flows[rank]
+	o.draining[rank] = slices.DeleteFunc(o.draining[rank], func(d draining) bool {
+		if !o.ahead && !(f[0].has(d.ends[0]) && f[1].has(d.ends[1])) {
+			return false
+		}
+		all = append(all, d.process)
+		return true
+	})
+	return all
 }
 
 // takeEarly returns the queued output of processes that have become output leaders.
@@ -152,18 +204,13 @@ func (o *outputs) owes(p view.Process) bool {
 	return f[0].unread+f[1].unread == 0 && o.ended[p] != [2]bool{true, true}
 }
 
-// shown records the printer's receipts for output that has reached the user. It returns the
-// processes whose output the user has completely.
-func (o *outputs) shown(receipts []item) (drained []view.Process) {
-	for _, i := range receipts {
-		if i.drained != nil {
-			drained = append(drained, *i.drained)
-			continue
-		}
-		f := &o.flows[i.event.Rank][i.event.Stream-1]
-		f.shown = i.event.Record
-		f.unread -= i.weight
-		o.unacknowledged[i.event.Rank] = true
+// shown records the last records that the user has of some streams. It returns the processes whose
+// output the user has completely.
+func (o *outputs) shown(last map[job.Source]uint64) (drained []view.Process) {
+	for from, record := range last {
+		o.flows[from.Rank][from.Stream-1].read(record)
+		o.unacknowledged[from.Rank] = true
+		drained = append(drained, o.drained(from.Rank)...)
 	}
 	return drained
 }
