@@ -116,12 +116,12 @@ func (n *Numbered) extend(next Event) bool {
 	return true
 }
 
-// begins reports whether number is that of a record of n other than the last one.
-func (n Numbered) begins(number uint64) bool {
+// spans reports whether n has records with numbers up to number, and others with later ones.
+func (n Numbered) spans(number uint64) bool {
 	return number < n.Number && number > n.Number-n.numbers()
 }
 
-// split divides n after the record with the given number, which n begins with.
+// split divides n, which spans number, after the record with that number.
 func (n Numbered) split(number uint64) (head, rest Numbered) {
 	left := n.Number - number
 	size := job.RecordsLen(n.Data, n.Records-left)

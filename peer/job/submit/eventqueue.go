@@ -42,14 +42,14 @@ type EventQueue struct {
 	states     []Numbered            // latest acknowledged placement, phase and view
 	result     []Numbered            // acknowledged result, for later listeners
 	finished   bool                  // no events follow
-	closed     error                 // reason why no listener is accepted any more, or nil if open
+	closed     error                 // argument of Close; nil while open
 }
 
 // maxDroppable bounds the waiting events of a lossy queue other than output and the result.
 const maxDroppable = 256
 
 // NewEventQueue returns the EventQueue of a job whose listeners come and go. The ID is empty if the job has
-// none yet. If no listener comes, the caller must close it.
+// none yet. The caller must close the queue if no listener comes.
 func NewEventQueue(id string) *EventQueue {
 	q := newEventQueue()
 	q.job, q.lossy = id, true
@@ -68,8 +68,8 @@ func newEventQueue() *EventQueue {
 	return &EventQueue{wake: make(chan struct{}, 1), news: make(chan struct{}, 1), shown: make(map[job.Source]uint64)}
 }
 
-// begin sets what the job needs: the record of what the user has, and its end if no listener is
-// left.
+// begin connects the queue with its job, before the first event: k records the acknowledged output, and
+// Close calls cancel.
 func (q *EventQueue) begin(k *keeper, cancel func(error)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,7 +177,7 @@ func (q *EventQueue) After(number uint64) []Numbered {
 		rest = q.result
 	}
 	rest = slices.Clone(rest[:min(len(rest), maxBatch)])
-	if len(rest) > 0 && rest[0].begins(number) {
+	if len(rest) > 0 && rest[0].spans(number) {
 		_, rest[0] = rest[0].split(number)
 	}
 	return rest
@@ -206,7 +206,7 @@ func (q *EventQueue) take(number uint64) []Numbered {
 	had := slices.Clone(q.waiting[:end])
 	clear(q.waiting[:end])
 	q.waiting = q.waiting[end:]
-	if len(q.waiting) > 0 && q.waiting[0].begins(number) {
+	if len(q.waiting) > 0 && q.waiting[0].spans(number) {
 		var part Numbered
 		part, q.waiting[0] = q.waiting[0].split(number)
 		had = append(had, part)
@@ -260,7 +260,7 @@ func (q *EventQueue) takeShown() map[job.Source]uint64 {
 	return shown
 }
 
-// unshown returns the output that the user may not have yet.
+// unshown returns the output that is not acknowledged.
 func (q *EventQueue) unshown() (rest []Output) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -272,8 +272,8 @@ func (q *EventQueue) unshown() (rest []Output) {
 	return rest
 }
 
-// Close ends the queue for the reason err, after which no listener can come. It drops all waiting
-// events, which the user will never have, and cancels the job.
+// Close drops all waiting and later events, which no listener can get any more, and cancels the job. err
+// is the reason.
 func (q *EventQueue) Close(err error) {
 	q.mu.Lock()
 	if q.closed != nil {
@@ -289,8 +289,8 @@ func (q *EventQueue) Close(err error) {
 	signal(q.news)
 }
 
-// Flush returns when the user has all output and the result, or never will. Of events that may be
-// dropped, some may still wait. Only the job may call it.
+// Flush returns when all output and the result are acknowledged, or the queue is closed. Events that may
+// be dropped may still wait. Only the job may call it.
 func (q *EventQueue) Flush() {
 	for !q.flushed() {
 		<-q.news
@@ -340,7 +340,7 @@ func (q *EventQueue) next() (n Numbered, ok bool) {
 		return Numbered{}, false
 	}
 	n = q.waiting[0]
-	if first := n.Number - n.numbers() + 1; q.keeper != nil && n.begins(first) {
+	if first := n.Number - n.numbers() + 1; q.keeper != nil && n.spans(first) {
 		n, _ = n.split(first)
 	}
 	return n, true
