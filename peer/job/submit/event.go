@@ -91,6 +91,9 @@ func (e Event) After(shown uint64) (rest Event, ok bool) {
 	}
 }
 
+// source returns where an output event comes from.
+func (e Event) source() job.Source { return job.Source{Rank: e.Rank, Stream: e.Stream} }
+
 // numbers returns how many numbers an event takes in an EventQueue.
 func (e Event) numbers() uint64 { return max(1, e.Records) }
 

@@ -20,10 +20,11 @@ import (
 // once the user has them. If a listener ends, the next one gets all events that were not
 // acknowledged. A user who reads slowly, or not at all, delays only the output.
 //
-// Output and the result wait without a time limit; the job limits its output that waits (see flow).
+// Output and the result wait without a time limit; the job limits its output that waits (maxUnread).
 type EventQueue struct {
-	wake chan struct{} // holds a token when a listener has something to do
-	news chan struct{} // holds a token when the job has something to do
+	wake  chan struct{} // holds a token when a listener has something to do
+	news  chan struct{} // holds a token when shown may not be empty
+	taken chan struct{} // holds a token when fewer events wait
 
 	lossy bool // bounds all events other than output and the result: see makeRoom
 
@@ -38,6 +39,7 @@ type EventQueue struct {
 	numbered   uint64                // last number
 	waiting    []Numbered            // in order of their numbers
 	droppable  int                   // number of waiting events that may be dropped
+	unread     map[job.Source]int    // bytes of whole records that wait, with outputOverhead
 	shown      map[job.Source]uint64 // last records acknowledged since the job has asked
 	states     []Numbered            // latest acknowledged placement, phase and view
 	result     []Numbered            // acknowledged result, for later listeners
@@ -45,8 +47,19 @@ type EventQueue struct {
 	closed     error                 // argument of Close; nil while open
 }
 
-// maxDroppable bounds the waiting events of a lossy queue other than output and the result.
-const maxDroppable = 256
+const (
+	// maxDroppable bounds the waiting events of a lossy queue other than output and the result.
+	maxDroppable = 256
+
+	// maxUnread limits the bytes of a stream that may wait for the user. A peer stops reading its
+	// program's output at 1 MiB, which the user may have to read first, so an honest peer needs
+	// less.
+	maxUnread = 4 << 20
+
+	// outputOverhead is added to the size of each waiting output event, so that many short ones are
+	// limited too.
+	outputOverhead = 40
+)
 
 // NewEventQueue returns the EventQueue of a job whose listeners come and go. The ID is empty if the job has
 // none yet. The caller must close the queue if no listener comes.
@@ -65,7 +78,10 @@ func Showing(show func(Event) error) *EventQueue {
 }
 
 func newEventQueue() *EventQueue {
-	return &EventQueue{wake: make(chan struct{}, 1), news: make(chan struct{}, 1), shown: make(map[job.Source]uint64)}
+	return &EventQueue{
+		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), taken: make(chan struct{}, 1),
+		unread: make(map[job.Source]int), shown: make(map[job.Source]uint64),
+	}
 }
 
 // begin connects the queue with its job, before the first event: k records the acknowledged output, and
@@ -88,9 +104,25 @@ func (q *EventQueue) Put(e Event) {
 	if last := len(q.waiting) - 1; last < 0 || q.waiting[last].Number != q.numbered || !q.waiting[last].extend(e) {
 		q.makeRoom(e)
 		q.waiting = append(q.waiting, Numbered{q.numbered + e.numbers(), e})
+		q.count(e, outputOverhead)
 	}
+	q.count(e, len(e.Data))
 	q.numbered += e.numbers()
 	signal(q.wake)
+}
+
+// count adds n bytes to the unread bytes of an event's stream, if the event has records. q.mu is held.
+func (q *EventQueue) count(e Event, n int) {
+	if e.Record > 0 {
+		q.unread[e.source()] += n
+	}
+}
+
+// unreadOf returns how many bytes of a stream wait, with their overhead.
+func (q *EventQueue) unreadOf(s job.Source) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.unread[s]
 }
 
 // makeRoom removes the waiting event that e replaces. If a lossy queue has maxDroppable events that may
@@ -195,7 +227,7 @@ func (q *EventQueue) Acknowledge(number uint64) {
 	for _, n := range q.take(number) {
 		q.settle(n)
 	}
-	signal(q.news)
+	signal(q.taken)
 }
 
 // take removes the waiting events and records up to number, and returns them.
@@ -204,6 +236,12 @@ func (q *EventQueue) take(number uint64) []Numbered {
 	defer q.mu.Unlock()
 	end := q.upTo(number)
 	had := slices.Clone(q.waiting[:end])
+	for _, n := range had {
+		q.count(n.Event, -outputOverhead)
+		if q.mayDrop(n.Kind) {
+			q.droppable--
+		}
+	}
 	clear(q.waiting[:end])
 	q.waiting = q.waiting[end:]
 	if len(q.waiting) > 0 && q.waiting[0].spans(number) {
@@ -212,9 +250,7 @@ func (q *EventQueue) take(number uint64) []Numbered {
 		had = append(had, part)
 	}
 	for _, n := range had {
-		if q.mayDrop(n.Kind) {
-			q.droppable--
-		}
+		q.count(n.Event, -len(n.Data))
 	}
 	return had
 }
@@ -229,7 +265,8 @@ func (q *EventQueue) settle(n Numbered) {
 	defer q.mu.Unlock()
 	switch {
 	case n.Record > 0:
-		q.shown[job.Source{Rank: n.Rank, Stream: n.Stream}] = n.Record
+		q.shown[n.source()] = n.Record
+		signal(q.news)
 	case n.Kind == ResultEvent:
 		q.keeper.delivered()
 		q.result = []Numbered{n}
@@ -286,14 +323,14 @@ func (q *EventQueue) Close(err error) {
 	if cancel != nil {
 		cancel(fmt.Errorf("no listener: %w", err))
 	}
-	signal(q.news)
+	signal(q.taken)
 }
 
 // Flush returns when all output and the result are acknowledged, or the queue is closed. Events that may
 // be dropped may still wait. Only the job may call it.
 func (q *EventQueue) Flush() {
 	for !q.flushed() {
-		<-q.news
+		<-q.taken
 	}
 }
 

@@ -329,7 +329,7 @@ func TestR6ListenersGetEveryRecordInOrder(t *testing.T) {
 		for c.listen(); len(c.taken) > 0; c.listen() {
 			c.acknowledgeSome()
 		}
-		if c.got != c.wrote || c.settled != c.wrote || len(c.waiting) > 0 || c.droppable != 0 {
+		if c.got != c.wrote || c.settled != c.wrote || len(c.waiting) > 0 || c.droppable != 0 || c.unreadOf(lines(1, 1).source()) != 0 {
 			t.Fatalf("schedule %d: %d records, %d shown, the job knows of %d; %d events wait", i, c.wrote, c.got, c.settled, len(c.waiting))
 		}
 	}

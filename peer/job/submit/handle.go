@@ -182,7 +182,7 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 func (e *execution) output(h received, p view.Process) *job.Result {
 	event, err := e.outputs.add(h, p)
 	if event != nil {
-		e.j.emit(*event)
+		err = e.j.emitOutput(*event)
 	}
 	return cmp.Or(e.protocolError(h.link, err), e.drained(e.outputs.drained(p.Rank)))
 }

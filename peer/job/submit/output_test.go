@@ -125,7 +125,7 @@ func TestR6OutputIsShownOnce(t *testing.T) {
 // the user had ten more records than were recorded. The peers have dropped these records.
 func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	e := newHearing(t)
-	e.outputs.emission, e.outputs.flows[0][0].shown = job.ResumeEmission([][2]uint64{{90, 0}, {}}), 90
+	e.outputs.resume([][2]uint64{{90, 0}, {}}, e.outputs.printed)
 	e.outputs.recordLeaders(e.state.View())
 	if r := e.handle(received{link: e.peers.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.peers.links[0].err != nil {
 		t.Fatalf("result %v, link %v", r, e.peers.links[0].err)

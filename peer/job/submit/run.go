@@ -70,6 +70,15 @@ func (j *run) emit(e Event) {
 	j.events.Put(e)
 }
 
+// emitOutput queues output. The error means that the peer has sent more than the user can have read.
+func (j *run) emitOutput(e Event) error {
+	j.emit(e)
+	if unread := j.events.unreadOf(e.source()); unread > maxUnread {
+		return fmt.Errorf("%d bytes of output of rank %d without an acknowledgement", unread, e.Rank)
+	}
+	return nil
+}
+
 func (j *run) warn(text string) { j.emit(Event{Kind: WarningEvent, Text: text}) }
 
 func (j *run) phase(p Phase, count, total int64) {
