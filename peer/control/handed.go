@@ -27,7 +27,6 @@ type handed struct {
 
 	mu          sync.Mutex
 	away        time.Duration // how long the job may wait for a listener
-	resumed     bool          // another peer started the job, and has kept it
 	hasListener bool
 	ended       bool
 	since       time.Time   // when the last listener was removed
@@ -63,7 +62,7 @@ func (h *handed) removeListener() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hasListener, h.since = false, time.Now()
-	if h.ended || !h.resumed && !h.events.Kept() {
+	if !h.events.Kept() || h.ended {
 		h.abandon(errListenerEnded)
 		return
 	}

@@ -120,7 +120,7 @@ func (j *Jobs) followJob(id string, away time.Duration, why error, run func(cont
 		return nil, errHasListener // another client was faster
 	}
 	ctx, end := context.WithCancelCause(j.life)
-	h := &handed{events: submit.NewEventQueue(id), end: end, over: make(chan struct{}), away: away, resumed: id != "", hasListener: true}
+	h := &handed{events: submit.NewEventQueue(id), end: end, over: make(chan struct{}), away: away, hasListener: true}
 	j.handed = append(j.handed, h)
 	if why != nil {
 		h.cancel(why)

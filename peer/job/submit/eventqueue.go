@@ -32,7 +32,7 @@ type EventQueue struct {
 
 	mu         sync.Mutex
 	job        string                // ID of the job, or "" until known
-	kept       bool                  // a KeptEvent was put
+	kept       bool                  // another process can resume the job
 	keeper     *keeper               // records what was acknowledged
 	unrecorded bool                  // the user knows that acknowledged output cannot be recorded
 	cancel     func(error)           // cancels the job; nil before begin
@@ -61,11 +61,11 @@ const (
 	outputOverhead = 40
 )
 
-// NewEventQueue returns the EventQueue of a job whose listeners come and go. The ID is empty if the job has
-// none yet. The caller must close the queue if no listener comes.
+// NewEventQueue returns the EventQueue of a job whose listeners come and go. id is that of a kept job to
+// resume; it is empty for a new job. The caller must close the queue if no listener comes.
 func NewEventQueue(id string) *EventQueue {
 	q := newEventQueue()
-	q.job, q.lossy = id, true
+	q.job, q.kept, q.lossy = id, id != "", true
 	return q
 }
 
@@ -181,7 +181,7 @@ func (q *EventQueue) Job() string {
 	return q.job
 }
 
-// Kept reports whether the job continues without this process, as a KeptEvent says.
+// Kept reports whether another process can resume the job.
 func (q *EventQueue) Kept() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

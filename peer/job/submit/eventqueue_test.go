@@ -93,6 +93,9 @@ func TestR6UnshownOutputIsReturned(t *testing.T) {
 		t.Fatalf("took %+v", taken)
 	}
 	q.Acknowledge(1)
+	if unread := q.unreadOf(lines(1, 3).source()); unread != len("2\n3\n")+outputOverhead {
+		t.Errorf("%d bytes are unread", unread)
+	}
 	rest := q.unshown()
 	if len(rest) != 2 || rest[0].Record != 3 || rest[0].Records != 2 || string(rest[0].Data) != "2\n3\n" || rest[1].Record != 0 || rest[1].Rank != 1 {
 		t.Errorf("rest %+v", rest)

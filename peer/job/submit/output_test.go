@@ -348,3 +348,20 @@ func TestProcessIsDrainedOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestR6RejectedOutputTakesNoNumber: the user gets a record of the next output leader although an earlier
+// one has sent a record with the same number after the end of its output.
+func TestR6RejectedOutputTakesNoNumber(t *testing.T) {
+	o := newOutputs(view.New(1, 2))
+	o.leaders[other] = true
+	if _, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, true)}, master); err != nil {
+		t.Fatal(err)
+	}
+	if event, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, false, "late\n")}, master); err == nil || event != nil {
+		t.Errorf("a record after the end: %+v", event)
+	}
+	event, err := o.add(received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}, other)
+	if err != nil || event == nil || string(event.Data) != "a\n" || event.Record != 1 {
+		t.Errorf("event %+v, %v", event, err)
+	}
+}
