@@ -38,6 +38,7 @@
 //	startup                     opened streams, staged files and started processes
 //	membership, link            peers, their control streams, and which peer runs each process
 //	outputs                     the output that the user gets; pure
+//	EventQueue                  events that wait until the user has them
 //	detectorGroup, viewGroup    this side of the two groups
 //	partition, resumption       changes of the view, while out of touch and after another process
 //	recruitment                 new replicas for lost ones
