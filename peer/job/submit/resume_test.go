@@ -37,8 +37,8 @@ func (b *bed) keptAs(req Request, peers []*member) *keeper {
 		b.Fatal(err)
 	}
 	k := j.keeper
-	j.printer = newPrinter(j.spec.ID, Showing(func(Event) error { return nil }), func(error) {}, k, false)
-	defer j.printer.close()
+	j.events = Showing(func(Event) error { return nil })
+	defer j.events.finish()
 	if err := j.describe(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -47,8 +47,8 @@ type Config struct {
 	// them; see Kept. If it is empty, a job ends with this process.
 	Jobs string
 	// Resident reports whether this is a peer to which users hand jobs. The process that resumes
-	// such a job has Key itself, so Key is not kept with the job. When the job is over, output that
-	// the Sink has taken waits here for the user, not at the job's peers.
+	// such a job has Key itself, so Key is not kept with the job. When the job is over, its output
+	// waits for the user here, in its EventQueue, not at the job's peers.
 	Resident bool
 }
 
@@ -152,13 +152,12 @@ func (s *Submitter) Candidates(ctx context.Context, wanted discovery.Filter) ([]
 // errTimeout is the cause of the end of a job that ran for longer than its Timeout.
 var errTimeout = errors.New("timed out")
 
-// Run runs one job to its end and reports its events to sink; the last event is the result. It
-// returns when every reachable peer has released the job, and sink has confirmed all output and the
-// result. Calls of sink do not overlap, and a blocking call delays only the output. When ctx ends,
-// the job ends with StatusCancelled.
-func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result {
+// Run runs one job to its end and puts its events into an EventQueue; the last event is the result. It
+// returns when every reachable peer has released the job, and all output and the result are
+// acknowledged. When ctx ends, or the EventQueue is closed, the job ends with StatusCancelled.
+func (s *Submitter) Run(ctx context.Context, req Request, events *EventQueue) job.Result {
 	if err := req.Validate(); err != nil {
-		return refuse(sink, job.Result{Status: job.StatusUsage, Message: err.Error()})
+		return refuse(events, job.Result{Status: job.StatusUsage, Message: err.Error()})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -175,8 +174,9 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result 
 	}
 	defer j.keeper.close()
 	defer j.keeper.conclude(ctx)
-	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("no listener: %w", err)) }, j.keeper, s.cfg.Resident)
-	defer j.printer.close()
+	j.events = events
+	events.begin(j.keeper, cancel)
+	defer events.finish()
 	if err != nil {
 		j.stopKeeping(err)
 	}
