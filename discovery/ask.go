@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
@@ -37,19 +38,13 @@ type offers struct {
 	reach       *reach
 	coordinates *coordinates
 	locate      func(context.Context, p2ppeer.ID) error // finds the addresses of a peer
-	work        *background
+	work        *background.Work
 	conduct     *misconduct.Log
 }
 
 // serve answers each request on one stream with the current offer or with an echo.
 func (o *offers) serve(stream network.Stream) {
-	if !o.work.enter() {
-		stream.Reset()
-		return
-	}
-	defer o.work.leave()
 	defer stream.Close()
-	defer context.AfterFunc(o.work.ctx, func() { stream.Reset() })()
 	stream.SetDeadline(time.Now().Add(serveTimeout))
 
 	r, w := pbio.NewDelimitedReader(stream, maxRequest), pbio.NewDelimitedWriter(stream)

@@ -20,6 +20,7 @@ import (
 	"github.com/multiformats/go-multistream"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
@@ -67,11 +68,11 @@ type duplicates struct {
 	reported sync.Once
 	instance []byte    // random mark of this process
 	started  time.Time // start of this process
-	work     *background
+	work     *background.Work
 	conduct  *misconduct.Log
 }
 
-func newDuplicates(h host.Host, report func(*DuplicateError), work *background, conduct *misconduct.Log) *duplicates {
+func newDuplicates(h host.Host, report func(*DuplicateError), work *background.Work, conduct *misconduct.Log) *duplicates {
 	return &duplicates{host: h, report: report, instance: newInstance(), started: time.Now(), work: work, conduct: conduct}
 }
 
@@ -106,13 +107,8 @@ func (d *duplicates) proof() proof {
 
 // serve answers one TwinRequest.
 func (d *duplicates) serve(stream network.Stream) {
-	if !d.work.enter() {
-		stream.Reset()
-		return
-	}
-	defer d.work.leave()
 	defer stream.Close()
-	ctx, cancel := context.WithTimeout(d.work.ctx, duplicateTimeout)
+	ctx, cancel := context.WithTimeout(d.work.Context(), duplicateTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if err := d.answer(ctx, stream); err != nil {

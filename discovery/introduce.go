@@ -44,8 +44,8 @@ func (s *Service) Introduced(ctx context.Context) error {
 		case <-changed:
 		case <-ctx.Done():
 			return fmt.Errorf("wait for an introduction: %w", ctx.Err())
-		case <-s.work.ctx.Done():
-			return fmt.Errorf("wait for an introduction: discovery closed: %w", s.work.ctx.Err())
+		case <-s.work.Context().Done():
+			return fmt.Errorf("wait for an introduction: discovery closed: %w", s.work.Context().Err())
 		}
 	}
 }

@@ -69,7 +69,7 @@ func newGroup(s *Service, c GroupConfig, d *Detector) *Group {
 		detector: d,
 		writers:  map[int]writer{},
 	}
-	g.ctx, g.cancel = context.WithCancel(s.ctx)
+	g.ctx, g.cancel = context.WithCancel(s.work.Context())
 	g.wg.Go(func() { g.run(time.Now()) }) // ends with ctx
 	return g
 }
