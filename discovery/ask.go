@@ -75,11 +75,7 @@ func (o *offers) answer(req *pb.Request, asker p2ppeer.ID) (*pb.Response, error)
 	if req.GetEcho() {
 		return &pb.Response{}, nil
 	}
-	key := o.host.Peerstore().PrivKey(o.host.ID())
-	if key == nil {
-		return nil, errors.New("seal offer: the host has no private key")
-	}
-	envelope, err := sealOffer(o.ownOffer(asker), key)
+	envelope, err := sealOffer(o.ownOffer(asker), o.host.Peerstore().PrivKey(o.host.ID()))
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/libp2p/go-libp2p/core/record"
 	"github.com/libp2p/go-msgio/pbio"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/multiformats/go-multistream"
@@ -22,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 )
 
 // duplicateProtocol carries one TwinRequest and its TwinResponse. Peers use it to detect another process
@@ -85,17 +84,9 @@ func newInstance() []byte {
 
 // prove signs an answer to nonce.
 func (d *duplicates) prove(nonce []byte) ([]byte, error) {
-	key := d.host.Peerstore().PrivKey(d.host.ID())
-	if key == nil {
-		return nil, errors.New("prove the identity: the host has no private key")
-	}
 	p := d.proof()
 	p.Nonce = nonce
-	envelope, err := record.Seal(&p, key)
-	if err != nil {
-		return nil, fmt.Errorf("prove the identity: %w", err)
-	}
-	return envelope.Marshal()
+	return sealed.Seal(&p, d.host.Peerstore().PrivKey(d.host.ID()))
 }
 
 // proof returns this process's unsigned proof. Its uptime is measured with the wall clock, because the

@@ -12,6 +12,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
@@ -50,7 +51,7 @@ func Invite(owner crypto.PrivKey, name, person string, holder p2ppeer.ID, issued
 	if i.Network.Owner, err = p2ppeer.IDFromPrivateKey(owner); err != nil {
 		return nil, fmt.Errorf("owner's key: %w", err)
 	}
-	if i.sealed, err = seal(&i.Token, owner); err != nil {
+	if i.sealed, err = sealed.Seal(&i.Token, owner); err != nil {
 		return nil, fmt.Errorf("sign the invitation: %w", err)
 	}
 	return i, nil
@@ -134,7 +135,7 @@ func (i *Invitation) proof(id p2ppeer.ID, home crypto.PrivKey) (*pb.Proof, error
 		return nil, &BoundError{i.Holder, id}
 	}
 	var err error
-	if p.Voucher, err = seal(&voucher{peer: id, holder: i.Holder}, key); err != nil {
+	if p.Voucher, err = sealed.Seal(&voucher{peer: id, holder: i.Holder}, key); err != nil {
 		return nil, fmt.Errorf("confirm the membership of %s: %w", id, err)
 	}
 	return p, nil

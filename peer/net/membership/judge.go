@@ -6,6 +6,7 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
@@ -29,13 +30,10 @@ func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, 
 	return pb.Verdict_ADMITTED, t
 }
 
-// validVoucher reports whether sealed is a voucher of holder for peer.
-func validVoucher(sealed []byte, peer, holder p2ppeer.ID) bool {
-	if len(sealed) == 0 {
-		return false
-	}
+// validVoucher reports whether envelope contains a voucher of holder for peer.
+func validVoucher(envelope []byte, peer, holder p2ppeer.ID) bool {
 	var v voucher
-	signer, err := open(sealed, &v)
+	signer, err := sealed.Open(envelope, maxSealed, &v)
 	return err == nil && signer == holder && v == voucher{peer: peer, holder: holder}
 }
 

@@ -2,15 +2,14 @@ package membership
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
@@ -86,9 +85,9 @@ func (t *Token) UnmarshalRecord(data []byte) error {
 }
 
 // openToken decodes a sealed token. The signer becomes the owner of the token's network.
-func openToken(sealed []byte) (Token, error) {
+func openToken(envelope []byte) (Token, error) {
 	var t Token
-	signer, err := open(sealed, &t)
+	signer, err := sealed.Open(envelope, maxSealed, &t)
 	if err != nil {
 		return Token{}, fmt.Errorf("token: %w", err)
 	}
@@ -125,28 +124,4 @@ func (v *voucher) UnmarshalRecord(data []byte) error {
 	}
 	*v = voucher{peer: p2ppeer.ID(m.GetPeer()), holder: p2ppeer.ID(m.GetHolder())}
 	return nil
-}
-
-// seal signs r with key.
-func seal(r record.Record, key crypto.PrivKey) ([]byte, error) {
-	envelope, err := record.Seal(r, key)
-	if err != nil {
-		return nil, err
-	}
-	return envelope.Marshal()
-}
-
-// open decodes a record from a sealed envelope, and returns its signer.
-func open(sealed []byte, r record.Record) (signer p2ppeer.ID, err error) {
-	if len(sealed) > maxSealed {
-		return "", fmt.Errorf("%d bytes, at most %d allowed", len(sealed), maxSealed)
-	}
-	envelope, err := record.ConsumeTypedEnvelope(sealed, r)
-	if err != nil {
-		return "", err
-	}
-	if string(envelope.PayloadType) != string(r.Codec()) {
-		return "", errors.New("the envelope contains another kind of record")
-	}
-	return p2ppeer.IDFromPublicKey(envelope.PublicKey)
 }
