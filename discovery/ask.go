@@ -192,7 +192,6 @@ func (o *offers) offerOf(ctx context.Context, info p2ppeer.AddrInfo) (Candidate,
 	return Candidate{AddrInfo: p2ppeer.AddrInfo{ID: info.ID, Addrs: o.host.Addrs()}, Offer: offer}, nil
 }
 
-// ownOffer returns the local peer's current offer to asker.
 func (o *offers) ownOffer(asker p2ppeer.ID) Offer {
 	offer := o.cfg.Offer()
 	if o.cfg.Machine != nil {

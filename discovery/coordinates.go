@@ -47,7 +47,6 @@ func newCoordinates() *coordinates {
 	return &coordinates{client: client, known: make(map[p2ppeer.ID]position)}
 }
 
-// here returns this peer's own coordinate.
 func (c *coordinates) here() *coordinate.Coordinate { return c.client.GetCoordinate() }
 
 // measured records the position that a peer claims, and updates this peer's own position with the measured

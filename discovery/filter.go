@@ -49,5 +49,4 @@ func (f *Filter) matches(o *Offer) *Refusal {
 	return nil
 }
 
-// slotMemory returns the memory of each of o's slots, in bytes.
 func (o *Offer) slotMemory() uint64 { return o.MemoryBytes / uint64(max(o.SlotsTotal, 1)) }

@@ -206,7 +206,6 @@ func (g *Group) writerTo(member int) writer {
 	return w
 }
 
-// newEncoder returns the encoding of messages on a new stream.
 func newEncoder() func(Message) proto.Message {
 	var e Encoder
 	return func(m Message) proto.Message { return e.encode(m) }

@@ -84,7 +84,6 @@ func (sd *sender) run() error {
 	return sd.link.Close()
 }
 
-// open reads the opening message of the link.
 func (sd *sender) open() error {
 	if err := sd.link.SetReadDeadline(time.Now().Add(sd.svc.stall)); err != nil {
 		return err

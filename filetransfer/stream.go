@@ -380,7 +380,6 @@ func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
 	return buffers.Get().(*[]byte), nil
 }
 
-// free returns a buffer.
 func (st *stream) free(buf *[]byte) {
 	buffers.Put(buf)
 	if st.id != origin {

@@ -208,7 +208,6 @@ func (r *answerReader) next() (a answer, err error) {
 	return a, wrong("answer of unknown type")
 }
 
-// set decodes a set of units.
 func (r *answerReader) set(b []byte) (bitset, error) {
 	if len(b) != len(newBitset(r.units)) {
 		return nil, wrong("malformed set of %d units: %d bytes", r.units, len(b))

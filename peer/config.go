@@ -273,7 +273,6 @@ func (c Config) validateLinks(wrong *fieldErrors) {
 	}
 }
 
-// validateRelay checks the settings for reachability and relaying.
 func (c Config) validateRelay(wrong *fieldErrors) {
 	if c.Reachability != node.Auto && c.Reachability != node.Public && c.Reachability != node.Private {
 		wrong.say("reachability %q: want auto, public or private", c.Reachability)

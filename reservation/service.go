@@ -208,7 +208,6 @@ func (s *Service) expire(ctx context.Context) {
 	}
 }
 
-// handle answers one stream.
 func (s *Service) handle(stream network.Stream) {
 	_ = stream.SetDeadline(time.Now().Add(streamTimeout))
 	var q pb.Request

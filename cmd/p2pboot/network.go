@@ -28,7 +28,6 @@ const networkExamples = `  p2pboot network create lab                 then: p2pb
   p2pboot network join - < lab.token         then: p2pboot --network lab
   p2pboot network show`
 
-// networkCommand returns the command p2pboot network.
 func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("network COMMAND [OPTION]...", "Create or join a private network.")

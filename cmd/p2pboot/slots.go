@@ -27,7 +27,6 @@ cannot be used.`
 const slotsExamples = `  p2pboot slots 1            before a large build of your own
   p2pboot slots 8            afterwards`
 
-// slotsCommand returns the command p2pboot slots.
 func slotsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("slots N [--home DIR] [--json]", "Change the number of slots.")

@@ -29,7 +29,6 @@ may not use its control socket, 73 the home cannot be used.`
 const statusExamples = `  p2pboot status             as text
   p2pboot status --json      all details, for scripts`
 
-// statusCommand returns the command p2pboot status.
 func statusCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("status [--home DIR] [--json]", "Show the peer, its jobs and its connections.")
@@ -38,7 +37,6 @@ func statusCommand(stdout io.Writer) *cobra.Command {
 	return viewOf(c, &cfg, stdout, get, display.Status)
 }
 
-// statusOf requests the status of the peer on home.
 func statusOf(ctx context.Context, home string) (s status.Status, err error) {
 	client, err := dialHome(ctx, home)
 	if err != nil {

@@ -35,7 +35,6 @@ const stopExamples = `  p2pboot jobs               list the jobs
   p2pboot stop 3f2b8c1e      hand it over, or end it
   p2pboot stop 3f2b8c1e --now`
 
-// stopCommand returns the command p2pboot stop.
 func stopCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("stop JOB [--home DIR] [--now] [--json]", "End one job here.")

@@ -103,7 +103,6 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	return nil
 }
 
-// printFates writes what happens to the jobs.
 func printFates(w io.Writer, h status.Halting, asJSON bool) error {
 	if !asJSON {
 		_, err := io.WriteString(w, display.Fates(h))

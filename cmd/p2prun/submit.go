@@ -215,7 +215,6 @@ func checkHeal(opt peer.RunOptions) error {
 	return nil
 }
 
-// build builds the program for each platform.
 func build(ctx context.Context, prog *program.Program, platforms []submit.Platform, into string) ([]submit.Executable, error) {
 	var out []submit.Executable
 	for _, platform := range platforms {

@@ -38,7 +38,6 @@ func writeUse(b *strings.Builder, h status.HostedJob, now time.Time) {
 	writeAmounts(b, "  "+hostedState(h), has)
 }
 
-// hostedState returns the state of a job, and whether its processes are suspended or starved.
 func hostedState(h status.HostedJob) string {
 	switch {
 	case !h.Paused.IsZero():
@@ -129,7 +128,6 @@ const (
 	maxEnded     = 240
 )
 
-// program returns a printable program name.
 func program(name string) string { return dash(printable(name, maxProgram)) }
 
 // printable returns text from a stranger in printable form, shortened to most characters. Other

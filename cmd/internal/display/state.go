@@ -22,7 +22,6 @@ type State struct {
 // newState returns the state of a job of n ranks with r replicas that has not started yet.
 func newState(n, r int) *State { return &State{view: view.New(n, r)} }
 
-// update updates the state with an event.
 func (s *State) update(e submit.Event) {
 	switch {
 	case e.Kind == submit.ReplicasEvent && e.Choice != nil:
@@ -64,7 +63,6 @@ func (s *State) sentence() string {
 	return string(s.phase)
 }
 
-// wait describes the state of a job that waits for slots.
 func (s *State) wait() string {
 	text := fmt.Sprintf("%d of %d free", s.count, s.total)
 	if s.queue.Place > 0 {
@@ -149,7 +147,6 @@ func (s *State) summary() string {
 	return text
 }
 
-// size formats a number of bytes.
 func size(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))

@@ -116,7 +116,6 @@ func checkRules(all []status.Unread) (out []Finding) {
 	return out
 }
 
-// checkSandbox returns a finding for each missing sandbox layer.
 func checkSandbox(w launch.Sandbox) (out []Finding) {
 	const do = "allow p2pboot to create user namespaces, see docs/security.md; " +
 		"until then native programs of strangers are refused, unless --require-confinement=false"

@@ -93,7 +93,6 @@ func (s *pathSearch) failTCP(now time.Time) {
 	s.until = now.Add(s.failed)
 }
 
-// avoidsTCP reports whether TCP must not be tried.
 func (s *pathSearch) avoidsTCP(now time.Time) bool { return now.Before(s.until) }
 
 // reset forgets the failures, because the connection to the peer has changed.

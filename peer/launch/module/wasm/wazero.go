@@ -68,7 +68,6 @@ func (m wazeroModule) offer(ctx context.Context, h *Host, c *collector) error {
 	return err
 }
 
-// results returns the result types of a function of package hostcall.
 func results(f *hostcall.Function) []api.ValueType {
 	if !f.Returns {
 		return nil

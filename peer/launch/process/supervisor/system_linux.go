@@ -104,7 +104,6 @@ func signalAll(_ int, s syscall.Signal) {
 	}
 }
 
-// descendants returns the processes below pid.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

@@ -31,7 +31,6 @@ func (*Session) expedite() (settled func()) { return func() {} }
 // Close does nothing.
 func (*Session) Close() {}
 
-// start starts a supervisor.
 func (*Session) start(b supervisorSpec, files [supervisorFiles]*os.File, _ time.Time) (*exec.Cmd, error) {
 	cmd := b.supervisor(files)
 	return cmd, cmd.Start()
@@ -81,7 +80,6 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	}
 }
 
-// signalAll sends a signal to the program's process group.
 func signalAll(program int, s syscall.Signal) { syscall.Kill(-program, s) }
 
 // KillStale does nothing: there is no portable way to find the processes that run in a folder.
