@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
@@ -41,14 +42,8 @@ func slotsCommand(stdout io.Writer) *cobra.Command {
 		}
 		return nil
 	}
-	get := func(ctx context.Context) (s status.Slots, err error) {
-		client, err := dialHome(ctx, cfg.Home)
-		if err != nil {
-			return s, err
-		}
-		defer client.Close()
-		s, err = client.Resize(ctx, n)
-		return s, command.Fail(command.Unavailable, err, "")
+	get := func(ctx context.Context) (status.Slots, error) {
+		return onPeer(ctx, cfg.Home, func(client *control.Client) (status.Slots, error) { return client.Resize(ctx, n) })
 	}
 	return viewOf(c, &cfg, stdout, get, display.Slots)
 }

@@ -48,15 +48,12 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 		return nil
 	}
 	now := c.Flags().Bool("now", false, "end the job at once, without a handover")
-	get := func(ctx context.Context) (s status.Stopped, err error) {
-		client, err := dialHome(ctx, cfg.Home)
-		if err != nil {
-			return s, err
-		}
-		defer client.Close()
-		asked, said := traceSent(ctx)
-		s, err = client.Stop(asked, id, *now)
-		return s, stopFailed(ctx, err, said())
+	get := func(ctx context.Context) (status.Stopped, error) {
+		return onPeer(ctx, cfg.Home, func(client *control.Client) (status.Stopped, error) {
+			asked, said := traceSent(ctx)
+			stopped, err := client.Stop(asked, id, *now)
+			return stopped, stopFailed(ctx, err, said())
+		})
 	}
 	return viewOf(c, &cfg, stdout, get, display.Stopped)
 }
