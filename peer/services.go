@@ -34,10 +34,10 @@ func (p *Peer) startMembership() error {
 	if err != nil {
 		return err
 	}
-	if warning := p.cfg.OpenWarning(); warning != "" && p.role == Volunteer {
+	if warning := p.cfg.NetworkChoice().OpenWarning(); warning != "" && p.role == Volunteer {
 		p.log.Warn().Msg(warning)
 	}
-	p.admission, err = networks.Enter(p.cfg.network(), id, p.homeKey, p.log)
+	p.admission, err = networks.Enter(p.cfg.NetworkChoice(), id, p.homeKey, p.log)
 	return err
 }
 

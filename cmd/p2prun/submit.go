@@ -62,7 +62,7 @@ func submitJob(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args [
 	if j.req.Programs, err = build(ctx, j.prog, j.here, j.built); err != nil {
 		return 0, err
 	}
-	if warning := cfg.OpenWarning(); warning != "" && opt.Local == 0 {
+	if warning := cfg.NetworkChoice().OpenWarning(); warning != "" && opt.Local == 0 {
 		j.show.Say("warning: %s", warning)
 	}
 	s, err := open(ctx, cfg, opt, work, stderr)

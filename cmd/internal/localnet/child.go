@@ -20,10 +20,10 @@ import (
 // marker is the environment variable that makes this program a throw-away peer.
 const marker = "P2PMPI_LOCAL_PEER"
 
-// settings is the configuration that a throw-away peer reads from its standard input.
-type settings struct {
-	Home         string           `json:"home"`
-	Supernode    p2ppeer.AddrInfo `json:"supernode"`
+// Settings is the configuration of one throw-away peer, which reads it from its standard input.
+type Settings struct {
+	Home         string           `json:"home"`      // set by Start
+	Supernode    p2ppeer.AddrInfo `json:"supernode"` // introduces the peers to each other
 	Network      string           `json:"network"`
 	Slots        int              `json:"slots"`
 	GossipPeriod time.Duration    `json:"gossipPeriod"`
@@ -52,7 +52,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	var s settings
+	var s Settings
 	if err := json.Unmarshal(line, &s); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
@@ -77,7 +77,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	return p.Close()
 }
 
-func (s settings) config() peer.Config {
+func (s Settings) config() peer.Config {
 	c := peer.LocalConfig()
 	c.Home = s.Home
 	c.Supernodes = []p2ppeer.AddrInfo{s.Supernode}
