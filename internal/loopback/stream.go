@@ -20,6 +20,7 @@ type stream struct {
 	protocol  protocol.ID
 	direction network.Direction
 	shared    *shared
+	forget    func() bool // the end of the host then no longer resets the stream
 }
 
 // Read implements network.Stream. As on a network, reading from a stream that was reset returns an error
@@ -34,7 +35,7 @@ func (s *stream) Read(b []byte) (int, error) {
 
 // Close implements network.Stream.
 func (s *stream) Close() error {
-	s.host.forget(s)
+	s.forget()
 	return s.UnixConn.Close()
 }
 
