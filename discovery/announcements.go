@@ -52,7 +52,7 @@ var errNoRendezvous = errors.New("not this network's rendezvous")
 // protocol violation of the announcing peer.
 func (a *announcements) Put(ctx context.Context, key datastore.Key, value []byte) error {
 	if !strings.HasPrefix(key.String(), a.prefix) {
-		a.conduct.Note(announcerOf(key), "announces a record that is not an offer", errNoRendezvous)
+		a.conduct.Note(decodePeer(key.BaseNamespace()), "announces a record that is not an offer", errNoRendezvous)
 		return nil
 	}
 	a.mu.Lock()
@@ -87,8 +87,6 @@ func (a *announcements) Delete(ctx context.Context, key datastore.Key) error {
 func (a *announcements) Batch(context.Context) (datastore.Batch, error) {
 	return datastore.NewBasicBatch(a), nil
 }
-
-func announcerOf(key datastore.Key) p2ppeer.ID { return decodePeer(key.BaseNamespace()) }
 
 // decodePeer decodes a peer ID from a datastore key. It returns "" for invalid text.
 func decodePeer(text string) p2ppeer.ID {

@@ -52,13 +52,9 @@ func (c *coordinates) here() *coordinate.Coordinate { return c.client.GetCoordin
 // measured records the position that a peer claims, and updates this peer's own position with the measured
 // round trip.
 func (c *coordinates) measured(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Duration) {
-	if at == nil {
-		return
+	if at != nil && c.move(id, at, rtt) {
+		c.note(id, position{at, true})
 	}
-	if !c.move(id, at, rtt) {
-		return
-	}
-	c.note(id, position{at, true})
 }
 
 // move updates this peer's coordinate with a measurement and reports whether the result is plausible. It
@@ -78,11 +74,6 @@ func (c *coordinates) move(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Du
 	}
 	_ = c.client.SetCoordinate(before) // valid before the update
 	return false
-}
-
-// heard records a peer's position as another peer reports it.
-func (c *coordinates) heard(id p2ppeer.ID, at *coordinate.Coordinate) {
-	c.note(id, position{at, false})
 }
 
 func (c *coordinates) note(id p2ppeer.ID, at position) {
@@ -140,7 +131,7 @@ func (c *coordinates) applyHearsay(all []*pb.Hearsay) {
 		id, err := p2ppeer.IDFromBytes(h.GetPeer())
 		at := fromPB(h.GetPosition())
 		if err == nil && at != nil && checkCoordinate(at) == nil {
-			c.heard(id, at)
+			c.note(id, position{at, false})
 		}
 	}
 }

@@ -33,8 +33,6 @@ type introduction struct {
 	changed  chan struct{} // closed and replaced at the end of each attempt
 }
 
-func newIntroduction() *introduction { return &introduction{changed: make(chan struct{})} }
-
 // finished records the outcome of an attempt and wakes the waiting callers.
 func (i *introduction) finished(err error) {
 	i.mu.Lock()

@@ -59,7 +59,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		dht:        d,
 		rendezvous: routing.NewRoutingDiscovery(d),
 		book:       newBook(),
-		intro:      newIntroduction(),
+		intro:      &introduction{changed: make(chan struct{})},
 		duplicates: newDuplicates(h, cfg.Duplicate, work, conduct),
 		work:       work,
 	}

@@ -128,14 +128,13 @@ func (p *Peer) startSuspending() error {
 	if err != nil || rules.Never() {
 		return err
 	}
-	done := make(chan struct{})
-	go func() { // ends with the peer's life
-		defer close(done)
+	var running sync.WaitGroup
+	running.Go(func() { // ends with the peer's life
 		tick := time.NewTicker(presenceEvery)
 		defer tick.Stop()
 		p.terms.suspend.Run(p.life, rules, hostedJobs{p.launcher}, presence.NewMachine("/"), tick.C)
-	}()
-	p.owns("suspend rules", func() error { <-done; return nil })
+	})
+	p.owns("suspend rules", func() error { running.Wait(); return nil })
 	return nil
 }
 

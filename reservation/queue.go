@@ -199,10 +199,8 @@ func (u queue) place(submitter p2ppeer.ID, job string) Place {
 // lacks returns how many slots a waiter wants beyond those that its job has.
 func (l *Ledger) lacks(w *waiter) int {
 	lacks := w.slots
-	for _, h := range l.holds {
-		if h.Submitter == w.submitter && h.Job == w.job && h.state != Running {
-			lacks -= h.Slots
-		}
+	if h := l.waiting(w.submitter, w.job); h != nil {
+		lacks -= h.Slots
 	}
 	return max(0, lacks)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -82,11 +83,11 @@ func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []s
 	if err != nil {
 		return nil, command.Fail(command.Usage, err, hintHelp)
 	}
+	var here []submit.Platform
 	prog, err := program.Find(ctx, args[0])
-	if err != nil {
-		return nil, command.Fail(command.Usage, err, "")
+	if err == nil {
+		here, err = platforms(opt, prog)
 	}
-	here, err := platforms(opt, prog)
 	if err != nil {
 		return nil, command.Fail(command.Usage, err, "")
 	}
@@ -276,7 +277,7 @@ func watchdog(s *session, lose time.Duration, req submit.Request, show *display.
 	if lose == 0 {
 		return show.Event
 	}
-	killer := newMasterKiller(req.N, req.R)
+	killer := &masterKiller{view: view.New(req.N, req.R), placed: make(map[view.Process]string)}
 	var once sync.Once
 	return func(e submit.Event) error {
 		killer.update(e)

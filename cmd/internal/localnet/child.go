@@ -1,7 +1,6 @@
 package localnet
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -47,13 +46,8 @@ func Child() (status int, isChild bool) {
 
 // serve runs a peer until EOF on stdin.
 func serve(stdin io.Reader, stdout, stderr io.Writer) error {
-	in := bufio.NewReader(stdin)
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("read settings: %w", err)
-	}
 	var s Settings
-	if err := json.Unmarshal(line, &s); err != nil {
+	if err := json.NewDecoder(stdin).Decode(&s); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
 	defer workdir.RemoveStale() // if p2prun was killed, it did not remove its own folder
@@ -61,7 +55,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends with p2prun or with this process
-		io.Copy(io.Discard, in)
+		io.Copy(io.Discard, stdin)
 		cancel()
 	}()
 	log, err := command.Logger(stderr, s.LogLevel)

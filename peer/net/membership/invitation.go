@@ -63,14 +63,12 @@ func (i *Invitation) Bound() bool { return i.key == nil }
 // Text returns the invitation as one line.
 func (i *Invitation) Text() (string, error) {
 	m := &pb.Invitation{Token: i.sealed}
+	var err1, err2 error
 	if i.key != nil {
-		var err error
-		if m.Key, err = crypto.MarshalPrivateKey(i.key); err != nil {
-			return "", fmt.Errorf("encode invitation: %w", err)
-		}
+		m.Key, err1 = crypto.MarshalPrivateKey(i.key)
 	}
-	data, err := proto.Marshal(m)
-	if err != nil {
+	data, err2 := proto.Marshal(m)
+	if err := errors.Join(err1, err2); err != nil {
 		return "", fmt.Errorf("encode invitation: %w", err)
 	}
 	return prefix + base64.RawURLEncoding.EncodeToString(data), nil
@@ -86,12 +84,12 @@ func ParseInvitation(text string) (*Invitation, error) {
 	if !ok || len(text) > maxText {
 		return nil, errNoInvitation
 	}
-	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w; this one was cut or changed", errNoInvitation)
-	}
 	var m pb.Invitation
-	if err := proto.Unmarshal(data, &m); err != nil {
+	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err == nil {
+		err = proto.Unmarshal(data, &m)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w; this one was cut or changed", errNoInvitation)
 	}
 	i := &Invitation{sealed: m.GetToken()}

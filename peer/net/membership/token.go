@@ -2,6 +2,7 @@ package membership
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -68,10 +69,7 @@ func (t *Token) UnmarshalRecord(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("decode token: holder: %w", err)
 	}
-	if err := CheckName(m.GetNetwork()); err != nil {
-		return fmt.Errorf("decode token: %w", err)
-	}
-	if err := CheckPerson(m.GetName()); err != nil {
+	if err := errors.Join(CheckName(m.GetNetwork()), CheckPerson(m.GetName())); err != nil {
 		return fmt.Errorf("decode token: %w", err)
 	}
 	*t = Token{
