@@ -75,7 +75,6 @@ func (a *announcements) forgetOne(ctx context.Context) error {
 	return nil
 }
 
-// Delete implements datastore.Datastore.
 func (a *announcements) Delete(ctx context.Context, key datastore.Key) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -102,8 +101,5 @@ type noCache struct {
 	simplelru.LRUCache // the option's type demands version 1; nil, as the DHT calls only the methods below
 }
 
-// Get implements simplelru.LRUCache.
 func (noCache) Get(any) (any, bool) { return nil, false }
-
-// Add implements simplelru.LRUCache.
-func (noCache) Add(any, any) bool { return false }
+func (noCache) Add(any, any) bool   { return false }

@@ -30,18 +30,14 @@ type proof struct {
 
 var _ record.Record = (*proof)(nil)
 
-// Domain returns the signature domain, which keeps a proof's signature from being valid elsewhere.
 func (p *proof) Domain() string { return "p2pmpi-twin" }
 
-// Codec returns the payload type of an envelope that holds a proof.
 func (p *proof) Codec() []byte { return []byte("/p2pmpi/twin") }
 
-// MarshalRecord encodes p.
 func (p *proof) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.TwinProof{Nonce: p.Nonce, Instance: p.Instance, UpMillis: uint64(p.Up.Milliseconds())})
 }
 
-// UnmarshalRecord decodes data into p.
 func (p *proof) UnmarshalRecord(data []byte) error {
 	var m pb.TwinProof
 	if err := proto.Unmarshal(data, &m); err != nil {

@@ -103,18 +103,13 @@ type voucher struct {
 
 var _ record.Record = (*voucher)(nil)
 
-// Domain implements record.Record.
 func (v *voucher) Domain() string { return "p2pmpi-network-voucher" }
+func (v *voucher) Codec() []byte  { return []byte("/p2pmpi/network-voucher") }
 
-// Codec implements record.Record.
-func (v *voucher) Codec() []byte { return []byte("/p2pmpi/network-voucher") }
-
-// MarshalRecord implements record.Record.
 func (v *voucher) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.Voucher{Peer: []byte(v.peer), Holder: []byte(v.holder)})
 }
 
-// UnmarshalRecord implements record.Record.
 func (v *voucher) UnmarshalRecord(data []byte) error {
 	var m pb.Voucher
 	if err := proto.Unmarshal(data, &m); err != nil {

@@ -32,12 +32,12 @@ func (Wazero) Load(ctx context.Context, binary []byte, folder string, pages uint
 // extended constant expressions.
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst
 
+// A wazeroModule is a Module.
 type wazeroModule struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 }
 
-// Run implements Module.
 func (m wazeroModule) Run(ctx context.Context, h *Host) error {
 	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newLinear))
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime); err != nil {
