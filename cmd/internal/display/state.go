@@ -1,6 +1,7 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -41,26 +42,23 @@ func (s *State) update(e submit.Event) {
 // sentence describes the phase for a log.
 func (s *State) sentence() string {
 	switch s.phase {
-	case submit.Downloading:
-		return "downloading input files"
-	case submit.Discovering:
-		return "looking for peers"
 	case submit.Reserving:
 		return "reserving " + number(s.total, "slot", "slots")
 	case submit.Waiting:
 		return "waiting for slots: " + s.wait()
-	case submit.Staging:
-		return "staging program and input files"
 	case submit.Starting:
 		return "starting " + number(int64(s.view.N*s.view.R), "process", "processes")
-	case submit.Running:
-		return "running"
-	case submit.Collecting:
-		return "collecting output files"
-	case submit.Releasing:
-		return "releasing the slots"
 	}
-	return string(s.phase)
+	return cmp.Or(sentences[s.phase], string(s.phase))
+}
+
+var sentences = map[submit.Phase]string{
+	submit.Downloading: "downloading input files",
+	submit.Discovering: "looking for peers",
+	submit.Staging:     "staging program and input files",
+	submit.Running:     "running",
+	submit.Collecting:  "collecting output files",
+	submit.Releasing:   "releasing the slots",
 }
 
 func (s *State) wait() string {
