@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/peerstream"
 )
 
@@ -108,10 +109,7 @@ func (g *Group) report(r report) {
 		g.reported = append(g.reported, r)
 	}
 	g.mu.Unlock()
-	select {
-	case g.wake <- struct{}{}:
-	default:
-	}
+	background.Notify(g.wake)
 }
 
 // Close leaves the group; the other members then see this peer as silent. It returns when all goroutines

@@ -165,23 +165,15 @@ func (s *Service) update(call func(l *Ledger, now time.Time)) {
 	now := time.Now()
 	s.expired(s.ledger.Expire(now))
 	call(s.ledger, now)
-	signal(s.changed)
-	signal(s.rearm)
+	background.Notify(s.changed)
+	background.Notify(s.rearm)
 }
 
 // expired logs the leases that have ended. The caller holds mu.
 func (s *Service) expired(keys []Key) {
 	if len(keys) > 0 {
 		s.log.Debug().Int("leases", len(keys)).Msg("leases ended")
-		signal(s.changed)
-	}
-}
-
-// signal puts a token into c unless it holds one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		background.Notify(s.changed)
 	}
 }
 

@@ -92,3 +92,12 @@ func (w *Work) Stop() bool {
 
 // Wait returns when all work has ended.
 func (w *Work) Wait() { w.wg.Wait() }
+
+// Notify puts an element into c, unless c is full. It is for a channel that holds one element if there is something
+// to do.
+func Notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
