@@ -10,7 +10,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
@@ -70,13 +69,8 @@ type Offer struct {
 	Expires  time.Time
 }
 
-var _ record.Record = (*Offer)(nil)
-
-// Domain returns the signature domain, which keeps an offer's signature from being valid elsewhere.
-func (o *Offer) Domain() string { return "p2pmpi-offer" }
-
-// Codec returns the payload type of an envelope that holds an offer.
-func (o *Offer) Codec() []byte { return []byte("/p2pmpi/offer") }
+// Kind implements sealed.Record.
+func (o *Offer) Kind() string { return "offer" }
 
 // MarshalRecord encodes o.
 func (o *Offer) MarshalRecord() ([]byte, error) {

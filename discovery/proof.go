@@ -8,7 +8,6 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
@@ -28,11 +27,7 @@ type proof struct {
 	Up       time.Duration
 }
 
-var _ record.Record = (*proof)(nil)
-
-func (p *proof) Domain() string { return "p2pmpi-twin" }
-
-func (p *proof) Codec() []byte { return []byte("/p2pmpi/twin") }
+func (p *proof) Kind() string { return "twin" }
 
 func (p *proof) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.TwinProof{Nonce: p.Nonce, Instance: p.Instance, UpMillis: uint64(p.Up.Milliseconds())})

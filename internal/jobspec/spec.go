@@ -138,10 +138,9 @@ func Verify(envelope []byte) (*Spec, error) {
 	return &s, nil
 }
 
-// signed makes a Spec a libp2p record, so that an envelope can contain it.
+// signed makes a Spec a record, so that an envelope can contain it.
 type signed Spec
 
-func (*signed) Domain() string                   { return "p2pmpi-job" }
-func (*signed) Codec() []byte                    { return []byte("/p2pmpi/job") }
+func (*signed) Kind() string                     { return "job" }
 func (s *signed) MarshalRecord() ([]byte, error) { return json.Marshal((*Spec)(s)) }
 func (s *signed) UnmarshalRecord(b []byte) error { return json.Unmarshal(b, (*Spec)(s)) }

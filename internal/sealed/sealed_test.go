@@ -8,11 +8,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A note is a record. Its kind is part of the codec.
+// A note is a record.
 type note struct{ kind, text string }
 
-func (n *note) Domain() string                 { return "p2pmpi-sealed-test" }
-func (n *note) Codec() []byte                  { return []byte("/p2pmpi/sealed-test/" + n.kind) }
+func (n *note) Kind() string                   { return n.kind }
 func (n *note) MarshalRecord() ([]byte, error) { return []byte(n.text), nil }
 func (n *note) UnmarshalRecord(b []byte) error { n.text = string(b); return nil }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/sealed"
@@ -31,13 +30,8 @@ type Token struct {
 	Expires time.Time
 }
 
-var _ record.Record = (*Token)(nil)
-
-// Domain separates the signature from those of other records.
-func (t *Token) Domain() string { return "p2pmpi-network-token" }
-
-// Codec returns the payload type of an envelope with a token.
-func (t *Token) Codec() []byte { return []byte("/p2pmpi/network-token") }
+// Kind implements sealed.Record.
+func (t *Token) Kind() string { return "network-token" }
 
 // MarshalRecord encodes t without the owner, which is the signer of the envelope.
 func (t *Token) MarshalRecord() ([]byte, error) {
@@ -101,10 +95,7 @@ type voucher struct {
 	holder p2ppeer.ID
 }
 
-var _ record.Record = (*voucher)(nil)
-
-func (v *voucher) Domain() string { return "p2pmpi-network-voucher" }
-func (v *voucher) Codec() []byte  { return []byte("/p2pmpi/network-voucher") }
+func (v *voucher) Kind() string { return "network-voucher" }
 
 func (v *voucher) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.Voucher{Peer: []byte(v.peer), Holder: []byte(v.holder)})
