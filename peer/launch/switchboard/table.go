@@ -113,7 +113,6 @@ func (t *Table) Learn(p view.Process, key []byte) {
 	}
 }
 
-// key returns the public key of a process, or nil.
 func (t *Table) key(p view.Process) []byte {
 	if p.Rank < 0 || p.Rank >= t.at.N || p.Replica < 0 || p.Replica >= t.at.R {
 		return t.later[p]

@@ -115,7 +115,6 @@ func typeLetters(types []api.ValueType) string {
 // A mirror is another module's memory, used as a module's own.
 type mirror func() []byte
 
-// Reallocate implements experimental.LinearMemory.
 func (m mirror) Reallocate(size uint64) []byte { return m()[:size:size] }
 
 // Free implements experimental.LinearMemory. It does nothing, since the memory belongs to the other module.
