@@ -66,20 +66,20 @@ type Submitter struct {
 
 // waits holds the durations for which a Submitter waits for peers. Only tests change them.
 type waits struct {
-	answers      time.Duration // for peers that are asked for slots to answer, after the job has ended
+	answers      time.Duration // time that peers asked for slots have to answer after the job has ended
 	silence      time.Duration // silence of a peer that stages or starts; it reports progress far more often
-	replaceAfter time.Duration // the same beyond the tolerated hang, if another peer can replace it; more than reportPeriod
-	progress     time.Duration // for a peer to make progress while it stages or starts, even if it sends reports
-	output       time.Duration // for output of a process that has ended, if another replica can lead the output; else silence
+	replaceAfter time.Duration // like silence, for a peer that another one can replace, beyond the tolerated hang; more than reportPeriod
+	progress     time.Duration // time in which a peer has to make progress while it stages or starts, even if it sends reports
+	output       time.Duration // time in which output of a process that has ended has to arrive, if another replica can lead the output; else silence
 	disconnected time.Duration // disconnection of a peer that stages; the peer itself waits a little longer
-	grace        time.Duration // for the other peers that stage or start to fail too, after one has failed
-	files        time.Duration // for file lists of replicas, at least, once the files of another replica are collected
-	confirm      time.Duration // for the answer of a finished job to be confirmed, at least; see confirmation
-	stop         time.Duration // for peers to confirm that they have released everything of a job that is over
-	notify       time.Duration // for disconnected peers to be told that the job is over
-	reconnect    time.Duration // for peers to reconnect once the submitter is in touch with the majority
-	wide         time.Duration // search for peers that have the job's files cached, after enough peers are found
-	locate       time.Duration // dials of a peer's last addresses before the peer is looked up
+	grace        time.Duration // time in which other peers that stage or start may fail too, after one has failed
+	files        time.Duration // least time that replicas have to send file lists once the files of another replica are collected
+	confirm      time.Duration // least time in which the answer of a finished job has to be confirmed; see confirmation
+	stop         time.Duration // time that peers have to confirm that they have released everything of a job that is over
+	notify       time.Duration // time in which disconnected peers can be told that the job is over
+	reconnect    time.Duration // time that peers have to reconnect once the submitter is in touch with the majority
+	wide         time.Duration // time to search for peers that have the job's files cached, after enough peers are found
+	locate       time.Duration // time to dial a peer's last addresses before the peer is looked up
 }
 
 var defaultWaits = waits{

@@ -20,8 +20,8 @@ type Table struct {
 	Here   int // processes on this machine, including those of its other peers
 
 	at    Place
-	keys  []byte                  // of the processes that were there at the start, rank by rank
-	later map[view.Process][]byte // of the processes that joined later
+	keys  []byte                  // public keys of the processes that were there at the start, rank by rank
+	later map[view.Process][]byte // public keys of the processes that joined later
 	taken int                     // number of addresses in the table
 }
 

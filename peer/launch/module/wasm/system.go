@@ -155,7 +155,7 @@ const (
 	end      = 0x0b
 )
 
-// index encodes numbers.
+// index encodes numbers as WebAssembly does.
 func index(numbers ...int) (out []byte) {
 	for _, n := range numbers {
 		out = binary.AppendUvarint(out, uint64(n))
