@@ -309,8 +309,8 @@ func (g *Group) passRequests() {
 
 func (g *Group) receive(r received) {
 	out, err := g.member.Step(r.from, r.msg)
-	if err != nil {
-		g.service.conduct.Note(g.peers[r.from].id, "view group message refused", err)
+	if id, known := g.IDOf(r.from); err != nil && known {
+		g.service.conduct.Note(id, "view group message refused", err)
 	}
 	g.carryOut(out)
 }
