@@ -1,8 +1,16 @@
 package viewgroup
 
 import (
+	"bytes"
 	"testing"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
 // TestO4PeersAreAddedWhileMessagesAreRefused introduces many processes of the submitter on streams while
@@ -30,6 +38,63 @@ func TestO4PeersAreAddedWhileMessagesAreRefused(t *testing.T) {
 				return
 			case g.groups[1].inbox <- received{2, &Message{From: 2, To: 2}}: // to another peer
 			}
+		}
+	})
+}
+
+// TestResumedSubmitterGetsNoMessagesForItsFormerProcess checks that the peers send nothing to the former number of the
+// submitter's peer once they know the new one: the new process would refuse it, and each such message would end the
+// stream with those for the new process.
+func TestResumedSubmitterGetsNoMessagesForItsFormerProcess(t *testing.T) {
+	inGroup(t, 5, func(g *testGroup) {
+		var refused bytes.Buffer
+		g.services[0].conduct = misconduct.New(zerolog.New(&refused))
+		for i := range 5 {
+			g.join(i)
+		}
+		time.Sleep(time.Second)
+		g.groups[0].Close()
+		time.Sleep(time.Second)
+		g.resume()
+		time.Sleep(absentTicks * TickPeriod)
+		refused.Reset() // the streams that were opened before the new process was known are replaced
+		time.Sleep(manyElections)
+		if refused.Len() > 0 {
+			t.Errorf("the new process has refused messages, or streams have ended: %s", refused.String())
+		}
+		if !g.groups[0].Leads() {
+			t.Error("the new process does not lead")
+		}
+	})
+}
+
+// TestFormerProcessOfTheSubmitterDoesNotReplaceTheStream opens a stream as a former process of the submitter, which was
+// stopped and runs again. The stream of the present process stays open.
+func TestFormerProcessOfTheSubmitterDoesNotReplaceTheStream(t *testing.T) {
+	inGroup(t, 3, func(g *testGroup) {
+		for i := range 3 {
+			g.join(i)
+		}
+		time.Sleep(time.Second)
+		g.groups[0].Close()
+		own := g.resume()
+		time.Sleep(manyElections)
+		inbound := func() network.Stream {
+			g.groups[1].mu.Lock()
+			defer g.groups[1].mu.Unlock()
+			return g.groups[1].inbound[own.Peer]
+		}
+		before := inbound()
+		stream, err := g.hosts[0].NewStream(g.t.Context(), g.ids[1], Protocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pbio.NewDelimitedWriter(stream).WriteMsg(&pb.Hello{Job: "a job"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if after := inbound(); before == nil || after != before {
+			t.Errorf("stream %v instead of %v", after, before)
 		}
 	})
 }
