@@ -72,3 +72,26 @@ func TestResumedSubmitterGetsTheLogOfTheLastPeer(t *testing.T) {
 		t.Errorf("entries that are known count as a sign of life of the leader: %d, before %d", after, before)
 	}
 }
+
+// TestResumedSubmitterReplacesALivingProcess starts a new process of the submitter while the former one leads. The
+// former one has begun the term by its own decision, which the new process has to believe before it can order an
+// election.
+func TestResumedSubmitterReplacesALivingProcess(t *testing.T) {
+	for seed := range uint64(4) {
+		w := newWorld(t, 200+seed, 5)
+		w.ticks(3)
+		if seed%2 == 1 { // the leadership returns to the submitter's peer, which ends the term of another leader
+			w.side[submitterPeer] = 1
+			w.ticks(3 * electionTicks)
+			clear(w.side)
+			w.until("the submitter's peer leads again", w.members[submitterPeer].Leads)
+		}
+		k := w.resumes(5)
+		w.until("the new process leads", w.members[k].Leads)
+		w.propose(k, 0, view.Failed)
+		w.until("all agree", w.failed(0, 1, 2, 3, 4, k))
+		if m := w.members[submitterPeer]; m.isSubmitter() || m.Err() != nil {
+			t.Errorf("the former process takes itself for the last one: %v", m.Err())
+		}
+	}
+}
