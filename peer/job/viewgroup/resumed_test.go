@@ -99,3 +99,20 @@ func TestResumedSubmitterReplacesALivingProcess(t *testing.T) {
 		w.until("all agree", w.failed(0, 1, 2, 3, 4, k))
 	}
 }
+
+// TestResumedSubmitterOfManyPeersIsAdmittedSoon checks that the number of peers does not delay a new process of the
+// submitter if nobody can relay entries to it, from which it would learn who leads: it asks the voters all the time.
+func TestResumedSubmitterOfManyPeersIsAdmittedSoon(t *testing.T) {
+	const peers = 120
+	w := newWorld(t, 150, peers)
+	w.liar, w.hides = liar, true
+	w.ticks(3)
+	w.members[submitterPeer].node.TransferLeader(liar + 1)
+	w.carry(submitterPeer, w.members[submitterPeer].ready())
+	w.until("another one leads", w.members[liar].Leads)
+	w.crash(submitterPeer)
+	k := w.resumes(peers)
+	if n := w.until("the new process is in touch", func() bool { return w.members[k].Contact() == InTouch }); n > 2*heartbeatTicks {
+		t.Errorf("after %d ticks", n)
+	}
+}
