@@ -116,3 +116,27 @@ func TestResumedSubmitterOfManyPeersIsAdmittedSoon(t *testing.T) {
 		t.Errorf("after %d ticks", n)
 	}
 }
+
+// TestV4PeerWithTheNumberOfASubmitterHasNotItsRights introduces a new process of the submitter to some members under the
+// number of a peer that its former process had introduced. Once the log has that peer, they take it for no submitter.
+func TestV4PeerWithTheNumberOfASubmitterHasNotItsRights(t *testing.T) {
+	w := newWorld(t, 160, 4)
+	w.ticks(3)
+	w.members[submitterPeer].node.TransferLeader(2)
+	w.carry(submitterPeer, w.members[submitterPeer].ready())
+	w.until("another one leads", w.members[1].Leads)
+	w.crash(submitterPeer)
+	number := w.comesAs(view.Process{Replica: 1}, 1)
+	for _, i := range []int{2, 3} {
+		w.carry(i, w.members[i].Introduce(invite(Newcomer{Peer: number, ID: idOf(submitterPeer), Process: NoProcess})))
+		if got := w.members[i].proofs.submitter; got != number {
+			t.Fatalf("peer %d takes %d for the submitter's peer", i, got)
+		}
+	}
+	w.until("the peer has come", func() bool { return len(w.members[3].View().LiveReplicas(0)) == 2 })
+	for i, m := range w.members {
+		if m != nil && m.proofs.submitter != submitterPeer {
+			t.Errorf("peer %d takes %d for the submitter's peer", i, m.proofs.submitter)
+		}
+	}
+}
