@@ -2,7 +2,9 @@ package viewgroup
 
 import (
 	"bytes"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -42,12 +44,32 @@ func TestO4PeersAreAddedWhileMessagesAreRefused(t *testing.T) {
 	})
 }
 
+// lines is a log that is read while others write it.
+type lines struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all.Write(b)
+}
+
+// take returns and removes what was written.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.all.Reset()
+	return l.all.String()
+}
+
 // TestResumedSubmitterGetsNoMessagesForItsFormerProcess checks that the peers send nothing to the former number of the
 // submitter's peer once they know the new one: the new process would refuse it, and each such message would end the
 // stream with those for the new process.
 func TestResumedSubmitterGetsNoMessagesForItsFormerProcess(t *testing.T) {
 	inGroup(t, 5, func(g *testGroup) {
-		var refused bytes.Buffer
+		var refused lines
 		g.services[0].conduct = misconduct.New(zerolog.New(&refused))
 		for i := range 5 {
 			g.join(i)
@@ -57,10 +79,11 @@ func TestResumedSubmitterGetsNoMessagesForItsFormerProcess(t *testing.T) {
 		time.Sleep(time.Second)
 		g.resume()
 		time.Sleep(absentTicks * TickPeriod)
-		refused.Reset() // the streams that were opened before the new process was known are replaced
+		refused.take() // the streams that were opened before the new process was known are replaced
 		time.Sleep(manyElections)
-		if refused.Len() > 0 {
-			t.Errorf("the new process has refused messages, or streams have ended: %s", refused.String())
+		synctest.Wait()
+		if all := refused.take(); all != "" {
+			t.Errorf("the new process has refused messages, or streams have ended: %s", all)
 		}
 		if !g.groups[0].Leads() {
 			t.Error("the new process does not lead")
