@@ -175,9 +175,11 @@ func (k *proofs) beginning(term uint64, in incoming) (shown []*Statement, err er
 	if len(starts) == 0 {
 		return nil, nil
 	}
-	for _, s := range starts {
-		if s.GetTerm() == term && k.decidesElection(s) && k.isSigned(s) {
-			return []*Statement{s}, nil
+	for _, decides := range []func(*Statement) bool{k.isDecision, k.decidesElection} { // any peer can check the former
+		for _, s := range starts {
+			if s.GetTerm() == term && decides(s) && k.isSigned(s) {
+				return []*Statement{s}, nil
+			}
 		}
 	}
 	for _, kind := range []pb.Statement_Kind{pb.Statement_START, pb.Statement_VOTE} {
@@ -190,6 +192,13 @@ func (k *proofs) beginning(term uint64, in incoming) (shown []*Statement, err er
 		}
 	}
 	return nil, nil
+}
+
+// isDecision reports whether a process of the submitter, the last one or an earlier one, has decided that there is an
+// election in the term of s.
+func (k *proofs) isDecision(s *Statement) bool {
+	id, known := k.identity(int(s.GetBy()))
+	return known && id == k.ids[submitterPeer] && (s.GetKind() == pb.Statement_ORDER || s.GetKind() == pb.Statement_START && s.GetCandidate() == s.GetBy())
 }
 
 // decidesElection reports whether s alone allows an election: the leader has signed it to hand over, or the
@@ -291,7 +300,9 @@ func (k *proofs) acceptLeader(in incoming) (ok bool, err error) {
 		k.blameBoth(k.votes, votes)
 		return false, nil
 	}
-	k.shown = shown
+	if k.shown = shown; term == k.term && len(votes) > 0 {
+		k.starts = votes // a peer that does not know who led before can check them too
+	}
 	k.leader, k.leads, k.votes, k.matched, k.attested, k.last = in.from, term, votes, 0, 0, nil
 	clear(k.claims)
 	if s := k.heads[in.from]; s.GetTerm() == term && in.from != k.submitter {

@@ -80,6 +80,10 @@
 // no leader about who votes. If one of the two leads, they can show its followers entries as committed that
 // are not.
 //
+// A relayed message has room for 128 KiB of the log, and relayed entries end with one that the leader has signed. A new
+// process of the submitter therefore gets no longer log, and no log of a former process that led, from a single peer
+// that is left. While a majority is left, it gets each log from the leader.
+//
 // A peer that was cut off while two or more voters changed rejoins if two other peers confirm who votes now.
 // If only one is left, it does not rejoin.
 package viewgroup

@@ -57,7 +57,7 @@ type Group struct {
 
 	// Only run accesses these.
 	member  *Member
-	writers map[int]*peerstream.Writer[*Message]
+	writers map[int]writer
 }
 
 // A peer is a peer of the job, with the member's latest knowledge of it.
@@ -65,6 +65,12 @@ type peer struct {
 	id      p2ppeer.ID
 	votes   bool
 	silence int // in ticks
+}
+
+// A writer sends messages to one peer until stop is called.
+type writer struct {
+	*peerstream.Writer[*Message]
+	stop context.CancelFunc
 }
 
 // received is a message with the number of its sender.
@@ -82,7 +88,7 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 		peers:   make(map[int]*peer),
 		numbers: make(map[p2ppeer.ID]int),
 		inbound: make(map[int]network.Stream),
-		writers: make(map[int]*peerstream.Writer[*Message]),
+		writers: make(map[int]writer),
 	}
 	for i, id := range c.Peers {
 		g.add(i, id).votes = m.Votes(i)
@@ -309,8 +315,8 @@ func (g *Group) passRequests() {
 
 func (g *Group) receive(r received) {
 	out, err := g.member.Step(r.from, r.msg)
-	if err != nil {
-		g.service.conduct.Note(g.peers[r.from].id, "view group message refused", err)
+	if id, known := g.IDOf(r.from); err != nil && known {
+		g.service.conduct.Note(id, "view group message refused", err)
 	}
 	g.carryOut(out)
 }
@@ -361,26 +367,39 @@ func (g *Group) reportNewcomer(n Newcomer) {
 	}
 }
 
-// writerTo returns the writer for a peer, or nil if the peer is not known.
+// writerTo returns the writer for a peer, or nil if the peer is not known or has come again under a later number. The
+// two numbers would otherwise share the peer's one stream from here, and each message would end that of the other.
 func (g *Group) writerTo(number int) *peerstream.Writer[*Message] {
-	w := g.writers[number]
-	if w != nil {
-		return w
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	p := g.peers[number]
-	if p == nil {
+	w, open := g.writers[number]
+	switch {
+	case p == nil:
 		return nil
+	case g.numberOf(p.id) != number:
+		if open {
+			w.stop()
+			delete(g.writers, number)
+		}
+		return nil
+	case !open:
+		w = g.newWriter(p.id)
+		g.writers[number] = w
 	}
-	w = peerstream.NewWriter(peerstream.Config[*Message]{
-		Host: g.service.host, To: p.id, Protocol: Protocol,
+	return w.Writer
+}
+
+// newWriter starts a writer for a peer.
+func (g *Group) newWriter(to p2ppeer.ID) writer {
+	ctx, stop := context.WithCancel(g.ctx)
+	w := peerstream.NewWriter(peerstream.Config[*Message]{
+		Host: g.service.host, To: to, Protocol: Protocol,
 		Hello: g.hello(), Timeout: writeTimeout, Log: g.log,
 		NewEncoder: newEncoder, MaxQueued: maxQueued,
 	})
-	g.wg.Go(func() { w.Run(g.ctx) })
-	g.writers[number] = w
-	return w
+	g.wg.Go(func() { w.Run(ctx) })
+	return writer{w, stop}
 }
 
 // hello returns the first message of each stream. A new process of the submitter introduces itself.

@@ -28,12 +28,15 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte{0xff, 0xff, 0xff, 0x7f})
 	over, cancel := context.WithCancel(context.Background())
 	cancel() // no stream waits for a group
+	f.Add(recording.Of(f, &pb.Hello{Job: "job", Number: 3, Signature: []byte("made up")}, from(4)))
+	ids := []p2ppeer.ID{"a", "b", "c"}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g := &Group{
-			peers: make(map[int]*peer), numbers: make(map[p2ppeer.ID]int), ctx: context.Background(),
+			config: GroupConfig{Job: "job", Peers: ids, First: len(ids)},
+			peers:  make(map[int]*peer), numbers: make(map[p2ppeer.ID]int), ctx: context.Background(),
 			inbox: make(chan received, maxRate+1), inbound: make(map[int]network.Stream),
 		}
-		for number, id := range []p2ppeer.ID{"a", "b", "c"} {
+		for number, id := range ids {
 			g.add(number, id)
 		}
 		s := &Service{ctx: over, waiting: misconduct.NewQuota(1, 1), groups: map[string]*Group{"job": g}}

@@ -140,8 +140,8 @@ func New(c Config) (*Member, error) {
 		}
 	}
 	m.proofs = newProofs(m.config, m.store)
-	if m.isSubmitter() && c.Self >= c.Peers { // it has yet to hear the others
-		m.touched, m.ledAt = -absentTicks-1, -absentTicks-1
+	if m.isSubmitter() && c.Self >= c.Peers { // it has yet to hear the others: time 0 is past
+		m.now, m.settledAt = absentTicks+1, absentTicks+1
 	}
 	m.setConf(m.conf)
 	err := m.begin()
@@ -438,30 +438,30 @@ func (m *Member) askForLog(out *Output) {
 }
 
 // sources returns the peers that the submitter's peer asks for the log: the voters. A new process of the submitter
-// does not know who votes now, and asks all peers until it is admitted, a few at a time.
+// may not know who votes now. Until it is admitted, it also asks all other peers, a few at a time.
 func (m *Member) sources() (peers []int) {
-	if _, admitted := m.config.IDs[m.config.Self]; !admitted {
-		peers = slices.Sorted(maps.Keys(m.config.Told))
-		for peer := range m.config.Peers {
-			peers = append(peers, peer)
-		}
-	} else {
-		for _, id := range m.conf.GetVoters() {
-			peers = append(peers, int(id)-1)
-		}
+	for _, id := range m.conf.GetVoters() {
+		peers = append(peers, int(id)-1)
 	}
-	peers = slices.DeleteFunc(peers, func(peer int) bool {
+	if _, admitted := m.config.IDs[m.config.Self]; !admitted {
+		others := slices.Sorted(maps.Keys(m.config.Told))
+		for peer := range m.config.Peers {
+			others = append(others, peer)
+		}
+		others = slices.DeleteFunc(others, func(peer int) bool { return slices.Contains(peers, peer) })
+		if len(others) > maxSources {
+			first := m.now / heartbeatTicks * maxSources % len(others)
+			others = slices.Concat(others[first:], others[:first])[:maxSources]
+		}
+		peers = append(peers, others...)
+	}
+	return slices.DeleteFunc(peers, func(peer int) bool {
 		id, _ := m.proofs.identity(peer)
 		return id == m.config.IDs[submitterPeer]
 	})
-	if len(peers) > maxSources {
-		first := m.now / heartbeatTicks * maxSources % len(peers)
-		peers = slices.Concat(peers[first:], peers[:first])[:maxSources]
-	}
-	return peers
 }
 
-// maxSources bounds the peers that are asked for the log at a time.
+// maxSources bounds the peers beside the voters that are asked for the log at a time.
 const maxSources = 16
 
 // sendHeads sends heads to the other members that the function selects, except the leader.

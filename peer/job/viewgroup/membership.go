@@ -315,9 +315,13 @@ func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
 		return
 	}
 	m.config.IDs[n.Peer] = n.ID
-	if n.Process == NoProcess {
+	switch {
+	case n.Process == NoProcess:
 		m.recognize(n)
-	} else {
+	case n.Peer == m.proofs.submitter: // a new process has taken a number that the former one had given to this peer
+		m.proofs.submitter = m.lastSubmitter()
+		fallthrough
+	default:
 		m.config.RunsOn[n.Process] = n.Peer
 	}
 	hash := sha256.Sum256(n.Row)

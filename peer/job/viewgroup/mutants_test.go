@@ -75,7 +75,7 @@ var mutants = []mutant{
 	{"an election beside a leader needs its permission", "check.go",
 		"return k.leads > 0 && k.leads+1 == s.GetTerm() && k.leader == int(s.GetBy())", "return k.leads > 0", "a peer wants an election"},
 	{"a permission is signed", "check.go",
-		"k.decidesElection(s) && k.isSigned(s) {", "k.decidesElection(s) {", "a peer forges a permission"},
+		"decides(s) && k.isSigned(s) {", "decides(s) {", "a peer forges a permission"},
 	{"only the submitter's peer orders an election", "check.go",
 		"return int(s.GetBy()) == k.submitter\n", "return true\n", "a peer orders an election"},
 	{"an order is obeyed only if it is the submitter's", "check.go",

@@ -159,6 +159,26 @@ func TestV4NewProcessIsAdmittedAgainstTheLeader(t *testing.T) {
 	}
 }
 
+// TestV4NewProcessIsAdmittedAgainstAChosenLeader checks the same for a leader to which another one has handed over, and
+// that shows nobody what it has signed. A new process cannot check the permission, since it does not know who led.
+func TestV4NewProcessIsAdmittedAgainstAChosenLeader(t *testing.T) {
+	w := newWorld(t, 135, 5)
+	w.liar, w.hides, w.bars = liar, true, true
+	w.ticks(3)
+	for from, to := range []int{2: liar, submitterPeer: 2} {
+		if to > 0 {
+			w.members[from].node.TransferLeader(uint64(to) + 1)
+			w.carry(from, w.members[from].ready())
+			w.until("the next one leads", w.members[to].Leads)
+		}
+	}
+	w.crash(submitterPeer)
+	w.ticks(cutOffTicks)
+	k := w.resumes(5)
+	w.drops = func(to int, _ *raftpb.Message) bool { return to == k }
+	w.until("the new process leads", w.members[k].Leads)
+}
+
 // TestV4RelayedEntriesAreTheLeaders checks that a peer that relays entries cannot change or add one, and that
 // only the submitter's peer accepts relayed entries.
 func TestV4RelayedEntriesAreTheLeaders(t *testing.T) {

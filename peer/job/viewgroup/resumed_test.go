@@ -54,6 +54,9 @@ func TestResumedSubmitterGetsTheLogOfTheLastPeer(t *testing.T) {
 	k := w.resumes(peers)
 	m := w.members[k]
 	w.until("the new process has the log", func() bool { return m.View().Epoch == 3 })
+	if c := m.Contact(); c == InTouch {
+		t.Errorf("contact %v as soon as one peer is heard", c)
+	}
 	w.ticks(cutOffTicks)
 	if c := m.Contact(); c == InTouch {
 		t.Errorf("contact %v without a majority", c)
@@ -70,5 +73,70 @@ func TestResumedSubmitterGetsTheLogOfTheLastPeer(t *testing.T) {
 	}
 	if after := elapsed(); after < before {
 		t.Errorf("entries that are known count as a sign of life of the leader: %d, before %d", after, before)
+	}
+}
+
+// TestResumedSubmitterReplacesALivingProcess starts a new process of the submitter while the former one leads. The
+// former one has begun the term by its own decision, which the new process has to believe before it can order an
+// election.
+func TestResumedSubmitterReplacesALivingProcess(t *testing.T) {
+	for seed := range uint64(4) {
+		w := newWorld(t, 200+seed, 5)
+		w.ticks(3)
+		if seed%2 == 1 { // the leadership returns to the submitter's peer, which ends the term of another leader
+			w.side[submitterPeer] = 1
+			w.ticks(3 * electionTicks)
+			clear(w.side)
+			w.until("the submitter's peer leads again", w.members[submitterPeer].Leads)
+		}
+		k := w.resumes(5)
+		w.until("the new process knows the term", func() bool { return w.members[k].term() == w.members[1].term() })
+		if !w.members[submitterPeer].Leads() {
+			t.Error("the former process does not lead any more")
+		}
+		w.until("the new process leads", w.members[k].Leads)
+		w.propose(k, 0, view.Failed)
+		w.until("all agree", w.failed(0, 1, 2, 3, 4, k))
+	}
+}
+
+// TestResumedSubmitterOfManyPeersIsAdmittedSoon checks that the number of peers does not delay a new process of the
+// submitter if nobody can relay entries to it, from which it would learn who leads: it asks the voters all the time.
+func TestResumedSubmitterOfManyPeersIsAdmittedSoon(t *testing.T) {
+	const peers = 120
+	w := newWorld(t, 150, peers)
+	w.liar, w.hides = liar, true
+	w.ticks(3)
+	w.members[submitterPeer].node.TransferLeader(liar + 1)
+	w.carry(submitterPeer, w.members[submitterPeer].ready())
+	w.until("another one leads", w.members[liar].Leads)
+	w.crash(submitterPeer)
+	k := w.resumes(peers)
+	if n := w.until("the new process is in touch", func() bool { return w.members[k].Contact() == InTouch }); n > 2*heartbeatTicks {
+		t.Errorf("after %d ticks", n)
+	}
+}
+
+// TestV4PeerWithTheNumberOfASubmitterHasNotItsRights introduces a new process of the submitter to some members under the
+// number of a peer that its former process had introduced. Once the log has that peer, they take it for no submitter.
+func TestV4PeerWithTheNumberOfASubmitterHasNotItsRights(t *testing.T) {
+	w := newWorld(t, 160, 4)
+	w.ticks(3)
+	w.members[submitterPeer].node.TransferLeader(2)
+	w.carry(submitterPeer, w.members[submitterPeer].ready())
+	w.until("another one leads", w.members[1].Leads)
+	w.crash(submitterPeer)
+	number := w.comesAs(view.Process{Replica: 1}, 1)
+	for _, i := range []int{2, 3} {
+		w.carry(i, w.members[i].Introduce(invite(Newcomer{Peer: number, ID: idOf(submitterPeer), Process: NoProcess})))
+		if got := w.members[i].proofs.submitter; got != number {
+			t.Fatalf("peer %d takes %d for the submitter's peer", i, got)
+		}
+	}
+	w.until("the peer has come", func() bool { return len(w.members[3].View().LiveReplicas(0)) == 2 })
+	for i, m := range w.members {
+		if m != nil && m.proofs.submitter != submitterPeer {
+			t.Errorf("peer %d takes %d for the submitter's peer", i, m.proofs.submitter)
+		}
 	}
 }

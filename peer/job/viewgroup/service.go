@@ -205,12 +205,16 @@ func (s *Service) meet(stream network.Stream, r *bufio.Reader) (g *Group, from i
 	if g = s.await(hello.GetJob()); g == nil {
 		return nil, 0, fmt.Errorf("job %q has no view group here", hello.GetJob())
 	}
-	if hello.GetNumber() > 0 && stream.Conn().RemotePeer() == g.config.Peers[submitterPeer] {
+	fromSubmitter := stream.Conn().RemotePeer() == g.config.Peers[submitterPeer]
+	if fromSubmitter && hello.GetNumber() > 0 {
 		g.meetSubmitter(int(hello.GetNumber()), hello.GetSignature())
 	}
 	from = g.number(stream.Conn().RemotePeer())
-	if from < 0 || from == g.config.Self {
+	switch {
+	case from < 0 || from == g.config.Self:
 		return nil, 0, fmt.Errorf("not a peer of job %q", hello.GetJob())
+	case fromSubmitter && from != int(hello.GetNumber()):
+		return nil, 0, fmt.Errorf("process %d of the submitter of job %q, whose last one is %d", hello.GetNumber(), hello.GetJob(), from)
 	}
 	return g, from, nil
 }

@@ -14,7 +14,8 @@ import (
 //
 //	a term that this peer does not know   START of a majority of the voters: each of them has granted a
 //	                                      pre-vote; or PERMIT of the leader, which hands over; or START or
-//	                                      ORDER of the submitter's peer
+//	                                      ORDER of the submitter's peer, under any of its numbers; or VOTE of
+//	                                      a majority
 //	a leader                              VOTE of a majority of the voters
 //	a granted vote, an acknowledgement    VOTE, START or HEAD of the sender
 //	a committed entry                     HEAD of a majority of the voters: the log up to the entry, in

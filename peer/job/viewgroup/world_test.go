@@ -21,9 +21,11 @@ type world struct {
 	random  *mrand.Rand
 	members []*Member // nil if crashed
 	flying  []flight
-	side    []int   // peers on different sides do not reach each other
-	loss    float64 // probability that a message is lost
-	delay   int     // maximum delay in ticks
+	side    []int           // peers on different sides do not reach each other
+	down    map[[2]int]bool // links that lose all messages, from one peer to another
+	stopped map[int]bool    // peers whose process does not run; messages to it are lost
+	loss    float64         // probability that a message is lost
+	delay   int             // maximum delay in ticks
 	now     int
 	agreed  map[uint64]view.View                 // by epoch
 	logs    map[uint64]string                    // hashes of the committed logs, by index
@@ -55,7 +57,7 @@ func newWorld(t *testing.T, seed uint64, peers int) *world {
 	w := &world{
 		T: t, random: mrand.New(mrand.NewPCG(seed, 1)), delay: 1,
 		side: make([]int, peers), agreed: make(map[uint64]view.View), logs: make(map[uint64]string),
-		own: make(map[int]Newcomer),
+		own: make(map[int]Newcomer), down: make(map[[2]int]bool), stopped: make(map[int]bool),
 	}
 	for self := range peers {
 		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers), IDs: idsOf(peers), Verify: verify, Sign: signs(self)})
@@ -159,6 +161,11 @@ func (w *world) ids(more int) map[int]p2ppeer.ID {
 	return ids
 }
 
+// isSubmitter reports whether a number is one of the submitter's peer.
+func (w *world) isSubmitter(number int) bool {
+	return number == submitterPeer || w.own[number].ID != ""
+}
+
 // submitter returns the last number of the submitter's peer.
 func (w *world) submitter() (last int) {
 	for number := range w.own {
@@ -167,7 +174,7 @@ func (w *world) submitter() (last int) {
 	return last
 }
 
-// resumes starts a new process of the submitter, whose former one has crashed, and returns its number.
+// resumes starts a new process of the submitter, whose former one has crashed or is stopped, and returns its number.
 func (w *world) resumes(peers int) (number int) {
 	w.Helper()
 	number = len(w.members)
@@ -211,6 +218,9 @@ func (w *world) joiner(rank int) (p view.Process, ok bool) {
 func (w *world) carry(i int, out Output) {
 	w.Helper()
 	for _, m := range out.Send {
+		if last := w.members[i].proofs.submitter; w.isSubmitter(int(m.GetTo())) && int(m.GetTo()) < last {
+			continue // see Group.writerTo
+		}
 		b, err := proto.Marshal(m)
 		if err != nil {
 			w.Fatal(err)
@@ -253,7 +263,7 @@ func (w *world) tick() {
 	w.Helper()
 	w.now++
 	for i, m := range w.members {
-		if m != nil {
+		if m != nil && !w.stopped[i] {
 			w.carry(i, m.Tick())
 		}
 	}
@@ -279,7 +289,7 @@ func (w *world) tick() {
 
 func (w *world) arrive(f flight) {
 	w.Helper()
-	if w.members[f.to] == nil || w.side[f.from] != w.side[f.to] || w.random.Float64() < w.loss {
+	if w.members[f.to] == nil || w.stopped[f.to] || w.side[f.from] != w.side[f.to] || w.down[[2]int{f.from, f.to}] || w.random.Float64() < w.loss {
 		return
 	}
 	var m Message
@@ -341,7 +351,7 @@ func (w *world) until(what string, ok func() bool) int {
 func (w *world) state() (s string) {
 	for i, m := range w.members {
 		if m != nil {
-			s += fmt.Sprintf("peer %d: leads %v, contact %v, wants %v, epoch %d, %v; ", i, m.Leads(), m.Contact(), m.wanted, m.view.Epoch, m.conf)
+			s += fmt.Sprintf("peer %d: leads %v (term %d of %d), contact %v, wants %d, epoch %d, %v, last submitter %d; \n", i, m.Leads(), m.proofs.leads, m.term(), m.Contact(), len(m.wanted), m.view.Epoch, m.conf, m.proofs.submitter)
 		}
 	}
 	return s
