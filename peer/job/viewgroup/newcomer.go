@@ -40,6 +40,9 @@ type Newcomer struct {
 	Signature []byte // of the submitter's peer; required for admission
 }
 
+// NoProcess is the process of a Newcomer that is a new process of the submitter.
+var NoProcess = view.Process{Rank: -1, Replica: -1}
+
 // invited reports whether the submitter has signed n.
 func (c Config) invited(n Newcomer) bool {
 	return c.Verify(c.IDs[submitterPeer], n.statement(), n.Signature)

@@ -84,6 +84,9 @@ type GroupConfig struct {
 	View    view.View            // first view of the job
 	RunsOn  map[view.Process]int // initial peer of each process
 
+	// Introduction is the signed introduction of this peer, if it is a new process of the submitter.
+	Introduction *Newcomer
+
 	// Committed receives every change of the view, in order, and the view after the last of them. It
 	// receives several changes at once if they are known at once. Came receives every newcomer before the
 	// newcomer's process is in the view. Contact receives this peer's contact with the majority whenever
