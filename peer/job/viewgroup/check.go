@@ -15,13 +15,14 @@ import (
 
 // proofs are the statements that justify the messages of a Member and of other peers: see Statement.
 type proofs struct {
-	self   int
-	ids    map[int]p2ppeer.ID  // of the peers in the log; shared with the Member
-	told   map[int]p2ppeer.ID  // of newcomers that are not in the log here yet
-	store  *raft.MemoryStorage // the log, shared with the Member
-	voters []uint32            // in ascending order, as far as this peer knows
-	verify Verify
-	signer Signer
+	self      int
+	submitter int                 // last number of the submitter's peer, which the submitter has signed
+	ids       map[int]p2ppeer.ID  // of the peers in the log; shared with the Member
+	told      map[int]p2ppeer.ID  // of newcomers that are not in the log here yet
+	store     *raft.MemoryStorage // the log, shared with the Member
+	voters    []uint32            // in ascending order, as far as this peer knows
+	verify    Verify
+	signer    Signer
 
 	formerVoters [][]uint32 // the last earlier sets of voters
 	found        error      // ends this peer's part in the group; see blame
@@ -79,7 +80,7 @@ func (b *ballots) in(term uint64, own *Statement) []*Statement {
 
 func newProofs(c Config, store *raft.MemoryStorage) *proofs {
 	return &proofs{
-		self: c.Self, ids: c.IDs, told: c.Told, store: store, verify: c.Verify, signer: c.Sign, term: 1,
+		self: c.Self, submitter: c.Submitter, ids: c.IDs, told: c.Told, store: store, verify: c.Verify, signer: c.Sign, term: 1,
 		requests: make(map[int]*raftpb.Message), terms: make(map[int]uint64), follows: make(map[int]uint64),
 		heads: make(map[int]*Statement), knows: make(map[int][]uint32), claims: make(map[uint64]*Statement), newcomers: make(map[int]*pb.Newcomer),
 	}
@@ -142,10 +143,10 @@ func (k *proofs) mayAsk(in incoming) (ok bool, err error) {
 	if len(in.raft.GetContext()) > 0 {
 		return false, fmt.Errorf("%w: a pre-vote that is forced", errUnjustified)
 	}
-	if in.calm && in.from != submitterPeer {
+	if in.calm && in.from != k.submitter {
 		return false, nil
 	}
-	return in.from == submitterPeer || in.raft.GetTerm() <= k.term+maxAhead, nil
+	return in.from == k.submitter || in.raft.GetTerm() <= k.term+maxAhead, nil
 }
 
 // isCandidate reports whether the sender may be a candidate in the term of its message. Only a permission, or
@@ -196,7 +197,7 @@ func (k *proofs) beginning(term uint64, in incoming) (shown []*Statement, err er
 func (k *proofs) decidesElection(s *Statement) bool {
 	switch s.GetKind() {
 	case pb.Statement_START:
-		return s.GetBy() == submitterPeer && s.GetCandidate() == submitterPeer
+		return int(s.GetBy()) == k.submitter && int(s.GetCandidate()) == k.submitter
 	case pb.Statement_PERMIT:
 		return k.leads > 0 && k.leads+1 == s.GetTerm() && k.leader == int(s.GetBy())
 	}
@@ -274,11 +275,11 @@ func (k *proofs) acceptLeader(in incoming) (ok bool, err error) {
 	votes = alike(votes)
 	shown := votes
 	switch {
-	case in.from == submitterPeer && term > k.term:
+	case in.from == k.submitter && term > k.term:
 		if shown, err = k.beginning(term, in); err != nil || shown == nil {
 			return false, err
 		}
-	case in.from == submitterPeer:
+	case in.from == k.submitter:
 	case !k.suffice(votes, in.behind):
 		if votes = nil; !k.suffice(k.followers(in.from, term), in.behind) {
 			return false, nil
@@ -291,7 +292,7 @@ func (k *proofs) acceptLeader(in incoming) (ok bool, err error) {
 	k.shown = shown
 	k.leader, k.leads, k.votes, k.matched, k.attested, k.last = in.from, term, votes, 0, 0, nil
 	clear(k.claims)
-	if s := k.heads[in.from]; s.GetTerm() == term && in.from != submitterPeer {
+	if s := k.heads[in.from]; s.GetTerm() == term && in.from != k.submitter {
 		k.claim(s)
 	}
 	return k.found == nil, nil
@@ -368,7 +369,7 @@ func (k *proofs) checkAcknowledgement(in incoming) error {
 		index = s.GetIndex() // the last entry that the peer has acknowledged, if any
 	}
 	leads := in.status.RaftState == raft.StateLeader && r.GetTerm() == k.term
-	if r.GetReject() || !leads || index == 0 || k.self == submitterPeer { // index 0: the peer tells its term
+	if r.GetReject() || !leads || index == 0 || k.self == k.submitter { // index 0: the peer tells its term
 		return nil
 	}
 	hash, ok := k.log.at(index)
@@ -390,7 +391,7 @@ func (k *proofs) checkAcknowledgement(in incoming) error {
 // mayVote reports whether a follower knows who votes, or lacks only the last change. Otherwise the new voter
 // could not tell what is committed, and the others might depend on it.
 func (k *proofs) mayVote(peer int) bool {
-	return k.self == submitterPeer || differences(k.knows[peer], k.voters) <= 1
+	return k.self == k.submitter || differences(k.knows[peer], k.voters) <= 1
 }
 
 // receiveHeads records the heads of other peers' logs.
@@ -425,7 +426,7 @@ func (k *proofs) receiveHead(s *Statement) error {
 	if last == nil || last.GetTerm() < s.GetTerm() || last.GetTerm() == s.GetTerm() && last.GetIndex() <= s.GetIndex() {
 		k.heads[by] = s
 	}
-	if by == k.leader && s.GetTerm() == k.leads && by != submitterPeer {
+	if by == k.leader && s.GetTerm() == k.leads && by != k.submitter {
 		k.claim(s)
 	}
 	return nil

@@ -21,10 +21,10 @@
 // receive the log too. They become members when one is missing: see Newcomer.
 //
 // The submitter's peer leads whenever it can. If it is silent for as long as a cut-off takes, it loses its
-// vote until it is back. A peer that has left the job is removed from the group. The group then tolerates
-// the loss of another member. Each member reports its contact with the majority. InTouch is the normal
-// state. Absent means that the silence of other peers may be its own fault. CutOff means that it has to
-// stop.
+// vote until it is back. If its process is killed, the next one joins as a newcomer, under another number (see
+// Newcomer). A peer that has left the job is removed from the group. The group then tolerates the loss of
+// another member. Each member reports its contact with the majority. InTouch is the normal state. Absent
+// means that the silence of other peers may be its own fault. CutOff means that it has to stop.
 //
 // # Members that lie
 //
@@ -51,7 +51,7 @@
 // cut. Random tests cover larger groups.
 //
 // Nothing is stored on disk. A peer that has crashed has failed permanently within its job, and does not
-// come back with an empty log under its old number.
+// come back with an empty log under its old number. Only the submitter comes back, under a new number.
 //
 // # Limits
 //
@@ -60,10 +60,10 @@
 // moment, the job ends.
 //
 // A leader that lies can withhold entries, or order the changes of other peers as it likes. It can still keep
-// the submitter's peer out: it removes that peer from the group or takes its vote, or it signs so little of
-// its log that nothing can be relayed. It can give two peers different views if it finds a majority of the
-// voters, itself included, for each of them; with an even number of voters, half may suffice. Voters that have
-// both views find that when they next show each other their logs, 0.3 s later.
+// the submitter's peer out: it takes its vote, or it signs so little of its log that nothing can be relayed. It
+// can give two peers different views if it finds a majority of the voters, itself included, for each of them;
+// with an even number of voters, half may suffice. Voters that have both views find that when they next show
+// each other their logs, 0.3 s later.
 //
 // A voter that forgets what it has acknowledged can have the same effect. A peer then stops when it hears that
 // the leader lacks what was agreed on, without the name of the liar. So does a peer with entries of a former

@@ -33,8 +33,9 @@ var elected = []event{
 // after concatenates rows of events.
 func after(rows ...[]event) []event { return slices.Concat(rows...) }
 
-// withoutSubmitter removes the submitter's peer; member 1 leads, and the remaining peers are the members.
-var withoutSubmitter = after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: tells, from: 2, to: 0}, {kind: quietens}}, passes(2))
+// withoutSubmitter crashes the submitter's peer, which then loses its vote; member 1 leads, and the remaining peers
+// are the members.
+var withoutSubmitter = after([]event{{kind: crashes, from: 0}}, elected, passes(9))
 
 // missed makes member 2 the leader, which commits a change while the submitter's peer is cut off. That peer
 // then asks for the log.
@@ -43,9 +44,6 @@ var missed = []event{
 	{kind: waits, from: 1}, {kind: quietens}, {kind: waits, from: 2}, {kind: quietens}, {kind: proposes}, {kind: quietens},
 	{kind: waits, from: 0}, {kind: heals}, {kind: waits, from: 0},
 }
-
-// came admits a peer that was introduced to member 1.
-var came = []event{{kind: introduces, from: 4, to: 1}, {kind: proposes}, {kind: quietens}}
 
 var scenarios = []scenario{
 	{"two proposals", 3, []proposedChange{{0, fails(0), submitterPeer}, {1, finishes(0), submitterPeer}}, allowed{waits: 1}, nil, nil},
@@ -65,16 +63,22 @@ var scenarios = []scenario{
 		replaced, bySubmitter},
 	{"a newcomer is introduced while a member is lost", 3, []proposedChange{{0, fails(1), submitterPeer}, {0, joins(), submitterPeer}}, allowed{waits: 2, crashes: 1},
 		[]event{{kind: crashes, from: 2}, {kind: tells, from: 0, to: 2}}, bySubmitter},
-	{"the submitter's peer is gone, and another one is lost", 4, []proposedChange{{1, finishes(0), submitterPeer}}, allowed{waits: 5, crashes: 2},
-		after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: quietens}}, passes(2)), nil},
+	{"the submitter's process is killed and resumed", 3, []proposedChange{{3, fails(0), 3}, {2, finishes(1), 2}}, allowed{waits: 5, crashes: 1, resumes: 1},
+		[]event{{kind: crashes, from: 0}, {kind: resumes, from: 3}}, nil},
+	{"the submitter's process is resumed after an election", 3, []proposedChange{{3, fails(0), 3}, {1, finishes(0), 1}}, allowed{waits: 7, crashes: 1, resumes: 1},
+		after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: resumes, from: 3}}), nil},
+	{"the submitter's process is resumed, and a member is lost", 4, []proposedChange{{4, fails(1), 4}}, allowed{waits: 16, crashes: 2, resumes: 1},
+		after(withoutSubmitter, []event{{kind: resumes, from: 4}}), nil},
+	{"a change is pending while the submitter's process is resumed", 3, []proposedChange{{0, fails(0), submitterPeer}, {3, finishes(1), 3}}, allowed{waits: 7, crashes: 1, resumes: 1},
+		after([]event{{kind: proposes}, {kind: arrives, from: 0, to: 1}, {kind: crashes, from: 0}}, elected, []event{{kind: resumes, from: 3}}), nil},
 	{"the submitter's peer is silent for long, and another one is lost", 4, []proposedChange{{1, finishes(0), submitterPeer}}, allowed{waits: 11, crashes: 2},
 		after([]event{{kind: crashes, from: 0}}, elected, passes(9)), nil},
 	{"the submitter's peer returns after its replacement", 4, []proposedChange{{0, joins(), submitterPeer}}, allowed{waits: 12, cuts: 1, heals: 1},
 		after([]event{{kind: cut, from: 0}}, elected, passes(9), []event{{kind: heals}, {kind: introduces, from: 4}, {kind: proposes}}), bySubmitter},
-	{"a newcomer is introduced to several members", 4, []proposedChange{{1, joins(), submitterPeer}, {2, joins(), submitterPeer}}, allowed{waits: 6, crashes: 2},
-		withoutSubmitter, []int{1, 2, 3}},
-	{"a newcomer is introduced to a later leader", 4, []proposedChange{{1, joins(), submitterPeer}, {2, joins(), submitterPeer}, {3, fails(0), submitterPeer}}, allowed{waits: 8, crashes: 2},
-		after(withoutSubmitter, came, []event{{kind: waits, from: 3}, {kind: waits, from: 2}, {kind: quietens}}), []int{1, 1, 2, 2}},
+	{"the submitter's new process introduces a newcomer", 3, []proposedChange{{4, joins(), 4}}, allowed{waits: 27, resumes: 1, crashes: 2},
+		after(withoutSubmitter, []event{{kind: resumes, from: 4}}, rounds(4, 4, 1, 2)), []int{4}},
+	{"the submitter's new process introduces a newcomer again", 3, []proposedChange{{0, joins(), submitterPeer}, {4, joins(), 4}}, allowed{waits: 27, resumes: 1, crashes: 2},
+		after([]event{{kind: introduces, from: 3}, {kind: proposes}, {kind: quietens}}, withoutSubmitter, []event{{kind: resumes, from: 4}}, rounds(4, 4, 1, 2)), []int{0, 4}},
 	{"a peer says that it leads", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"leads in a new term", "leads in this term"}}, nil, nil},
 	{"a peer says that it leads, while an election is due", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 2, crashes: 1, lies: []string{"leads with made-up votes"}}, nil, nil},
 	{"a peer says that a later term has begun", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"knows a later term"}}, nil, nil},
@@ -96,6 +100,16 @@ var bySubmitter = []int{0}
 func passes(times int) (row []event) {
 	for range times {
 		row = append(row, event{kind: waits, from: 1}, event{kind: quietens})
+	}
+	return row
+}
+
+// rounds lets the time of elections pass at each of these members in turn.
+func rounds(times int, members ...int) (row []event) {
+	for range times {
+		for _, i := range members {
+			row = append(row, event{kind: waits, from: i}, event{kind: quietens})
+		}
 	}
 	return row
 }

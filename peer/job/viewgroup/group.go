@@ -87,6 +87,7 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 	for i, id := range c.Peers {
 		g.add(i, id).votes = m.Votes(i)
 	}
+	g.contact = m.Contact()
 	g.ctx, g.cancel = context.WithCancel(s.ctx)
 	g.wg.Go(g.run) // ends with ctx
 	return g
@@ -121,6 +122,22 @@ func (g *Group) Introduce(n Newcomer) {
 	g.introduced = append(g.introduced, n)
 	g.mu.Unlock()
 	g.ring()
+}
+
+// meetSubmitter introduces a new process of the submitter, which is the remote peer of a stream, unless that was
+// done.
+func (g *Group) meetSubmitter(number int, signature []byte) {
+	n := Newcomer{Peer: number, ID: g.config.Peers[submitterPeer], Process: NoProcess, Signature: signature}
+	g.mu.Lock()
+	isNew := g.peers[number] == nil && number < g.config.First+maxPeers+maxSubmitters &&
+		verifier(g.config.Job)(n.ID, n.statement(), n.Signature)
+	if isNew {
+		g.add(number, n.ID)
+	}
+	g.mu.Unlock()
+	if isNew {
+		g.Introduce(n)
+	}
 }
 
 // Gone reports that a peer has left the job permanently. It does not block. Later proposals take effect
@@ -339,7 +356,9 @@ func (g *Group) reportNewcomer(n Newcomer) {
 	g.add(n.Peer, n.ID)
 	g.mu.Unlock()
 	g.log.Debug().Int("number", n.Peer).Msg("peer has come")
-	g.config.Came(n)
+	if n.Process != NoProcess {
+		g.config.Came(n)
+	}
 }
 
 // writerTo returns the writer for a peer, or nil if the peer is not known.
@@ -356,12 +375,21 @@ func (g *Group) writerTo(number int) *peerstream.Writer[*Message] {
 	}
 	w = peerstream.NewWriter(peerstream.Config[*Message]{
 		Host: g.service.host, To: p.id, Protocol: Protocol,
-		Hello: &pb.Hello{Job: g.config.Job}, Timeout: writeTimeout, Log: g.log,
+		Hello: g.hello(), Timeout: writeTimeout, Log: g.log,
 		NewEncoder: newEncoder, MaxQueued: maxQueued,
 	})
 	g.wg.Go(func() { w.Run(g.ctx) })
 	g.writers[number] = w
 	return w
+}
+
+// hello returns the first message of each stream. A new process of the submitter introduces itself.
+func (g *Group) hello() *pb.Hello {
+	h := &pb.Hello{Job: g.config.Job}
+	if n := g.config.Introduction; n != nil {
+		h.Number, h.Signature = uint32(n.Peer), n.Signature
+	}
+	return h
 }
 
 // newEncoder returns the encoding of messages, which is the same on all streams.

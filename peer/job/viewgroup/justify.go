@@ -56,12 +56,12 @@ func (k *proofs) justify(msg *Message, r *raftpb.Message) {
 	case raftpb.MsgAppResp:
 		if !r.GetReject() && r.GetIndex() > 0 && k.leads == r.GetTerm() && k.leader == to {
 			k.matched = max(k.matched, r.GetIndex())
-			if to != submitterPeer {
+			if to != k.submitter {
 				msg.Ballot = k.headAt(r.GetIndex())
 			}
 		}
 	case raftpb.MsgHeartbeatResp: // the voters that this peer knows may have changed since its acknowledgement
-		if k.matched > 0 && k.leads == r.GetTerm() && k.leader == to && to != submitterPeer {
+		if k.matched > 0 && k.leads == r.GetTerm() && k.leader == to && to != k.submitter {
 			msg.Ballot = k.headAt(k.matched)
 		}
 	case raftpb.MsgApp:
@@ -71,7 +71,7 @@ func (k *proofs) justify(msg *Message, r *raftpb.Message) {
 	if r.GetType() == raftpb.MsgVote || (asks || r.GetTerm() == k.term) && k.terms[to] < k.term {
 		msg.Starts = k.starts
 	}
-	if isOfLeader(r) && k.self != submitterPeer {
+	if isOfLeader(r) && k.self != k.submitter {
 		if k.follows[to] < k.term {
 			msg.Votes = k.votes
 		}
@@ -140,7 +140,7 @@ func (k *proofs) headsInTerm() (heads []*Statement) {
 // is the submitter's peer is trusted.
 func (k *proofs) followedHeads() (heads []*Statement) {
 	follows := k.leads == k.term && k.leader != k.self && k.matched > 0
-	if !follows || k.leader == submitterPeer || !slices.Contains(k.voters, uint32(k.self)) {
+	if !follows || k.leader == k.submitter || !slices.Contains(k.voters, uint32(k.self)) {
 		return nil
 	}
 	heads = []*Statement{k.headAt(k.matched)}

@@ -254,6 +254,7 @@ func TestV4UnlawfulChangesOfMembershipHaveNoEffect(t *testing.T) {
 	for name, c := range map[string]raftpb.ConfChangeI{
 		"removes a voter with a live process":   change(raftpb.ConfChangeRemoveNode, 2),
 		"removes a learner with a live process": change(raftpb.ConfChangeRemoveNode, 6),
+		"removes the submitter's peer":          change(raftpb.ConfChangeRemoveNode, submitterPeer),
 		"takes a vote":                          change(raftpb.ConfChangeAddLearnerNode, 2),
 		"removes a later newcomer":              change(raftpb.ConfChangeRemoveNode, 9),
 		"adds a stranger as a voter":            change(raftpb.ConfChangeAddNode, 9),

@@ -47,15 +47,17 @@ func Members(peers int) int { return min(maxMembers, peers-(peers+1)%2) }
 // Config describes the group of a job. Its peers are numbered in their order of preference as members; the
 // submitter's peer is 0.
 type Config struct {
-	View    view.View            // first view of the job
-	Peers   int                  // number of peers at first
-	Members int                  // number of voters at a time
-	Self    int                  // number of this peer; Peers or more for a Newcomer
-	RunsOn  map[view.Process]int // initial peer of each process
-	IDs     map[int]p2ppeer.ID   // of the first peers, by number; the log contains those of newcomers
-	Told    map[int]p2ppeer.ID   // of later peers, as the submitter has told this one; they count only as signers
-	Verify  Verify               // checks signatures
-	Sign    Signer               // signs statements of this peer
+	View    view.View // first view of the job
+	Peers   int       // number of peers at first
+	Members int       // number of voters at a time
+	Self    int       // number of this peer; Peers or more for a Newcomer
+	// Submitter is the number of the submitter's peer, as far as this peer knows: 0, or that of a later process.
+	Submitter int
+	RunsOn    map[view.Process]int // initial peer of each process
+	IDs       map[int]p2ppeer.ID   // of the first peers, by number; the log contains those of newcomers
+	Told      map[int]p2ppeer.ID   // of later peers, as the submitter has told this one; they count only as signers
+	Verify    Verify               // checks signatures
+	Sign      Signer               // signs statements of this peer
 }
 
 // A Member is one peer's part in the agreement on a job's views. It starts no goroutine, reads no clock and
@@ -137,6 +139,9 @@ func New(c Config) (*Member, error) {
 		}
 	}
 	m.proofs = newProofs(m.config, m.store)
+	if m.isSubmitter() && c.Self >= c.Peers { // it has yet to hear the others
+		m.touched, m.ledAt = -absentTicks-1, -absentTicks-1
+	}
 	m.setConf(m.conf)
 	err := m.begin()
 	if err != nil {
@@ -415,7 +420,7 @@ func (m *Member) compareLogs(out *Output) {
 	if heads == nil {
 		return
 	}
-	m.sendHeads(out, heads, func(to int) bool { return m.Votes(to) || to == submitterPeer })
+	m.sendHeads(out, heads, func(to int) bool { return m.Votes(to) || to == m.proofs.submitter })
 }
 
 // askForLog makes the submitter's peer ask the voters for the log while it hears no leader. The link to the
@@ -424,14 +429,39 @@ func (m *Member) askForLog(out *Output) {
 	if m.now%heartbeatTicks != 0 || !m.missesLeader() {
 		return
 	}
-	for _, id := range m.conf.GetVoters() {
-		if id != submitter {
-			msg := m.message(int(id) - 1)
-			msg.After = m.node.BasicStatus().GetCommit()
-			out.Send = append(out.Send, msg)
-		}
+	for _, peer := range m.sources() {
+		msg := m.message(peer)
+		msg.After = m.node.BasicStatus().GetCommit()
+		out.Send = append(out.Send, msg)
 	}
 }
+
+// sources returns the peers that the submitter's peer asks for the log: the voters. A new process of the submitter
+// does not know who votes now, and asks all peers until it is admitted, a few at a time.
+func (m *Member) sources() (peers []int) {
+	if _, admitted := m.config.IDs[m.config.Self]; !admitted {
+		peers = slices.Sorted(maps.Keys(m.config.Told))
+		for peer := range m.config.Peers {
+			peers = append(peers, peer)
+		}
+	} else {
+		for _, id := range m.conf.GetVoters() {
+			peers = append(peers, int(id)-1)
+		}
+	}
+	peers = slices.DeleteFunc(peers, func(peer int) bool {
+		id, _ := m.proofs.identity(peer)
+		return id == m.config.IDs[submitterPeer]
+	})
+	if len(peers) > maxSources {
+		first := m.now / heartbeatTicks * maxSources % len(peers)
+		peers = slices.Concat(peers[first:], peers[:first])[:maxSources]
+	}
+	return peers
+}
+
+// maxSources bounds the peers that are asked for the log at a time.
+const maxSources = 16
 
 // sendHeads sends heads to the other members that the function selects, except the leader.
 func (m *Member) sendHeads(out *Output, heads []*Statement, selects func(peer int) bool) {

@@ -384,9 +384,14 @@ func runSchedule(t *testing.T, seed uint64) {
 	for range 400 {
 		w.tick()
 		i := random.IntN(len(w.members))
+		if w.members[w.submitter()] == nil && random.IntN(4) == 0 {
+			i = w.submitter()
+		}
 		switch m := w.members[i]; {
 		case m == nil:
-		case (i == 0 || w.members[0] == nil) && random.IntN(15) == 0 && len(w.members) < peers+4:
+		case w.members[w.submitter()] == nil && len(w.own) < 2 && random.IntN(20) == 0:
+			w.resumes(peers)
+		case (i == w.submitter() || w.members[w.submitter()] == nil) && random.IntN(15) == 0 && len(w.words) < 4:
 			if p, ok := w.joiner(random.IntN(peers - 1)); ok {
 				w.comesAs(p, w.told(i, random)...)
 			}
@@ -414,7 +419,7 @@ func runSchedule(t *testing.T, seed uint64) {
 func (w *world) told(i int, random *rand.Rand) []int {
 	all := []int{i}
 	for k, m := range w.members {
-		if w.members[0] == nil && m != nil && k != i && random.IntN(2) == 0 {
+		if w.members[w.submitter()] == nil && m != nil && k != i && random.IntN(2) == 0 {
 			all = append(all, k)
 		}
 	}

@@ -50,9 +50,6 @@ func (m *Member) transferLeadership() {
 	}
 }
 
-// submitter is the number of the submitter's peer in the log.
-const submitter = 1
-
 // leadTicks is the time for which another peer leads before the submitter's peer leads again.
 const leadTicks = 2 * electionTicks
 
@@ -60,7 +57,8 @@ const leadTicks = 2 * electionTicks
 // has the control streams, so it notices first that a peer is lost. If it leads, the loss of another member
 // also requires no election.
 func (m *Member) returnLeadership() {
-	if m.Leads() && m.config.Self != submitter-1 && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
+	submitter := uint64(m.proofs.submitter) + 1
+	if m.Leads() && !m.isSubmitter() && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
 		m.followed = m.now
 		m.node.TransferLeader(submitter)
 	}
@@ -68,7 +66,8 @@ func (m *Member) returnLeadership() {
 
 // wantedMembership returns the next change towards the wanted membership, or nil. The rules, in order:
 //
-//   - A peer that has left the job, or has no live process and does not answer, is removed.
+//   - A peer that has left the job, or has no live process and does not answer, is removed. An earlier number of the
+//     submitter's peer does not answer.
 //   - A newcomer is admitted.
 //   - The submitter's peer loses its vote while it is cut off.
 //   - The number of voters is that of Members. New voters must follow the log and know who votes, and are chosen by rank. A
@@ -78,10 +77,10 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.livePeers()
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
 	for _, id := range slices.Concat(voters, learners) {
-		mayGo := m.config.Self == submitterPeer || id == submitter || !working[int(id)-1] // see lawful
+		mayGo := m.isSubmitter() || !working[int(id)-1] // see lawful
 		if m.gone[id] && mayGo || !working[int(id)-1] && m.missing(id, silentTicks) {
 			c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
-			if m.config.Self == submitterPeer {
+			if m.isSubmitter() {
 				c.Context = m.config.Sign(removal(int(id) - 1))
 			}
 			return c
@@ -90,8 +89,8 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	if len(m.newcomers) > 0 {
 		return m.config.introduction(m.newcomers[0])
 	}
-	if slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
-		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(submitter))}
+	if submitter := uint64(m.lastSubmitter()) + 1; slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: &submitter}
 	}
 	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.silent(id, silentTicks) })
 	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool {
@@ -117,7 +116,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 // here.
 func (m *Member) voterToRemove() uint64 {
 	absent := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
-		return id == submitter || id == m.id() || m.heardRecently(id)
+		return m.config.isSubmitter(int(id)-1) || id == m.id() || m.heardRecently(id)
 	})
 	if len(absent) > 0 {
 		return slices.MaxFunc(absent, m.byRank)
@@ -136,7 +135,7 @@ func (m *Member) rank(id uint64) int {
 		}
 	}
 	switch int(id) - 1 {
-	case submitter - 1:
+	case m.lastSubmitter():
 		return 0
 	case m.config.Self:
 		return rank - 1
@@ -149,10 +148,23 @@ func (m *Member) byRank(a, b uint64) int {
 	return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a, b))
 }
 
-// livePeers returns the numbers of the peers with live processes, and that of the submitter's peer. The
+// lastSubmitter returns the last number of the submitter's peer in the log.
+func (m *Member) lastSubmitter() (last int) {
+	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
+		if m.config.isSubmitter(int(id) - 1) {
+			last = max(last, int(id)-1)
+		}
+	}
+	return last
+}
+
+// isSubmitter reports whether this peer is the submitter's, with the last number that it has got.
+func (m *Member) isSubmitter() bool { return m.config.Self == m.proofs.submitter }
+
+// livePeers returns the numbers of the peers with live processes, and the last one of the submitter's peer. The
 // latter always counts, since it serves the user and no failure of it can be committed.
 func (m *Member) livePeers() map[int]bool {
-	working := map[int]bool{0: true}
+	working := map[int]bool{m.lastSubmitter(): true}
 	for p, peer := range m.config.RunsOn {
 		if m.view.Live(p) {
 			working[peer] = true
@@ -224,7 +236,7 @@ func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 // lawful reports whether a change of the membership is one that a correct leader may propose, as far as the
 // log shows. A malicious leader can therefore not leave the group to itself while others have live processes:
 //
-//	removed    a peer without live processes, the submitter's peer, or a peer that the submitter's peer removes
+//	removed    a peer without live processes, or one that the submitter's peer removes
 //	added      a newcomer that the submitter has signed, with a process that no other peer has
 //	promoted   a learner, to at most one voter more than Members
 //	demoted    the submitter's peer, or a voter too many
@@ -237,12 +249,12 @@ func (m *Member) lawful(c *raftpb.ConfChange) bool {
 		if !votes && !learns {
 			return false
 		}
-		return peer == submitterPeer || !m.livePeers()[peer] || m.config.Verify(m.config.IDs[submitterPeer], removal(peer), c.GetContext())
+		return !m.livePeers()[peer] || m.config.Verify(m.config.IDs[submitterPeer], removal(peer), c.GetContext())
 	case raftpb.ConfChangeAddNode:
 		return learns && len(voters) <= m.config.Members
 	case raftpb.ConfChangeAddLearnerNode:
 		if votes {
-			return peer == submitterPeer || len(voters)%2 == 0 || len(voters) > m.config.Members
+			return len(c.GetContext()) == 0 && (m.config.isSubmitter(peer) || len(voters)%2 == 0 || len(voters) > m.config.Members)
 		}
 		n, err := m.config.newcomerIn(c)
 		return err == nil && !learns && !m.former[id] && n.Peer == peer
@@ -256,12 +268,14 @@ func (m *Member) lawful(c *raftpb.ConfChange) bool {
 // removal returns the text that the submitter's peer signs to remove a peer, without the name of the job.
 func removal(peer int) []byte { return fmt.Appendf(nil, "remove peer %d", peer) }
 
-// Introduce asks to admit a peer that the submitter has found. The caller is the submitter's peer, or, if
-// that is not part of the group, a member that it has told. A peer that cannot be admitted, or has been, is
-// ignored.
+// Introduce asks to admit a peer that the submitter has found, or a new process of the submitter. A peer that
+// cannot be admitted, or has been, is ignored.
 func (m *Member) Introduce(n Newcomer) Output {
 	if m.admissible(n) {
 		m.newcomers = append(m.newcomers, n)
+		if n.Process == NoProcess {
+			m.recognize(n)
+		}
 	}
 	m.attempt(func() error { m.maintain(); return nil })
 	return m.ready()
@@ -276,12 +290,19 @@ func (m *Member) admissible(n Newcomer) bool {
 	if !m.config.hasRoom(n) || !m.config.invited(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
 		return false // only a few may be pending at a time, for one rank each
 	}
-	for p, peer := range m.config.RunsOn {
-		if p == n.Process || peer == n.Peer && !m.config.isMember(n) {
-			return false
-		}
+	if _, known := m.config.IDs[n.Peer]; known && !m.config.isMember(n) || m.former[uint64(n.Peer)+1] {
+		return false
+	}
+	if _, runs := m.config.RunsOn[n.Process]; runs {
+		return false
 	}
 	return !slices.ContainsFunc(m.newcomers, n.excludes)
+}
+
+// recognize records the number of a new process of the submitter, which the submitter has signed.
+func (m *Member) recognize(n Newcomer) {
+	m.config.Told[n.Peer] = n.ID
+	m.proofs.submitter = max(m.proofs.submitter, n.Peer)
 }
 
 // admitNewcomer records the newcomer that c introduces, if there is one.
@@ -294,7 +315,11 @@ func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
 		return
 	}
 	m.config.IDs[n.Peer] = n.ID
-	m.config.RunsOn[n.Process] = n.Peer
+	if n.Process == NoProcess {
+		m.recognize(n)
+	} else {
+		m.config.RunsOn[n.Process] = n.Peer
+	}
 	hash := sha256.Sum256(n.Row)
 	m.proofs.newcomers[n.Peer] = &pb.Newcomer{
 		Number: uint32(n.Peer), Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica),

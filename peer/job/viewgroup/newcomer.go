@@ -28,14 +28,16 @@ import (
 // Once the process is in the view, all peers therefore know its peer, and that peer receives the views from
 // them.
 //
-// A submitter outside the group sends the introduction to several members. The leader admits the newcomer
-// if it received the introduction. The newcomer is admitted once, however many members are told, how often,
-// and how late.
+// The submitter's process may be killed. Its next process lacks what it has voted for and acknowledged, so it is a
+// newcomer too, with NoProcess: it introduces itself to all members, in the first message of each stream. It has
+// the rights of the submitter's peer from then on. The earlier number is removed once the new one is in the log.
+//
+// The newcomer is admitted once, however many members are told, how often, and how late.
 type Newcomer struct {
 	Peer    int // lowest number not used before, or the number that the peer has
 	ID      p2ppeer.ID
-	Process view.Process
-	Row     []byte // description of the process for other peers; opaque here
+	Process view.Process // NoProcess: a new process of the submitter
+	Row     []byte       // description of the process for other peers; opaque here
 
 	Signature []byte // of the submitter's peer; required for admission
 }
@@ -51,17 +53,23 @@ func (c Config) invited(n Newcomer) bool {
 // isMember reports whether n is part of the group already and is introduced with one more process. It is
 // false for the submitter's peer, which decides about every process and needs no introduction.
 func (c Config) isMember(n Newcomer) bool {
-	return n.Peer != submitterPeer && n.ID != "" && c.IDs[n.Peer] == n.ID
+	return !c.isSubmitter(n.Peer) && n.ID != "" && c.IDs[n.Peer] == n.ID
 }
 
 // hasRoom reports whether the job has room for a newcomer with that number and process.
 func (c Config) hasRoom(n Newcomer) bool {
+	if n.Process == NoProcess {
+		return n.ID == c.IDs[submitterPeer] && n.Peer >= c.Peers && n.Peer < c.maxPeers()
+	}
 	return (c.isMember(n) || n.Peer >= c.Peers && n.Peer < c.maxPeers()) &&
 		n.Process.Rank >= 0 && n.Process.Rank < c.View.N && n.Process.Replica >= 0 && n.Process.Replica < view.MaxReplicas
 }
 
 // excludes reports whether only one of the two newcomers can be admitted. A peer may run several processes.
 func (n Newcomer) excludes(other Newcomer) bool {
+	if n.Process == NoProcess || other.Process == NoProcess {
+		return n.Peer == other.Peer
+	}
 	return n.Peer == other.Peer && n.ID != other.ID || n.Process == other.Process
 }
 
@@ -81,6 +89,11 @@ func (c Config) introduction(n Newcomer) *raftpb.ConfChange {
 	return &raftpb.ConfChange{Type: kind.Enum(), NodeId: new(uint64(n.Peer) + 1), Context: context}
 }
 
+// processIn returns the process in the encoded form of a newcomer.
+func processIn(told *pb.Newcomer) view.Process {
+	return view.Process{Rank: int(int32(told.GetRank())), Replica: int(int32(told.GetReplica()))} // of NoProcess too
+}
+
 // errUninvited is the error of a change that introduces no newcomer that the submitter has signed.
 var errUninvited = errors.New("not a newcomer that the submitter has signed")
 
@@ -92,7 +105,7 @@ func (c Config) newcomerIn(change *raftpb.ConfChange) (n Newcomer, err error) {
 	}
 	n = Newcomer{
 		Peer: int(change.GetNodeId()) - 1, ID: p2ppeer.ID(told.Peer),
-		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row, Signature: told.Signature,
+		Process: processIn(&told), Row: told.Row, Signature: told.Signature,
 	}
 	isNew := change.GetType() == raftpb.ConfChangeAddLearnerNode
 	_, taken := c.RunsOn[n.Process]
@@ -102,6 +115,11 @@ func (c Config) newcomerIn(change *raftpb.ConfChange) (n Newcomer, err error) {
 	return n, nil
 }
 
-// maxPeers bounds the number of all peers that the job ever has. Each newcomer has a process that no other
-// peer has had.
-func (c Config) maxPeers() int { return c.Peers + min(maxPeers, view.MaxReplicas*c.View.N) }
+// maxPeers bounds the numbers of all peers that the job ever has. Each newcomer has a process that no other
+// peer has had, or is a new process of the submitter.
+func (c Config) maxPeers() int {
+	return c.Peers + min(maxPeers, view.MaxReplicas*c.View.N) + maxSubmitters
+}
+
+// maxSubmitters bounds the processes of the submitter.
+const maxSubmitters = 1 << 12

@@ -19,7 +19,7 @@ import (
 // effect of a committed proposal depends on its author (V4):
 //
 //	author                          change           effect
-//	the submitter's peer            any              at once
+//	the submitter's peer            any              at once, under each of its numbers
 //	the peer that hosts Process     finished, failed at once
 //	                                or counts again
 //	a juror of Process              failed           once a majority of the jurors has proposed it
@@ -35,8 +35,12 @@ type Proposal struct {
 	Signature []byte
 }
 
-// submitterPeer is the number of the submitter's peer.
+// submitterPeer is the first number of the submitter's peer. A later process of the submitter has another number:
+// see Newcomer.
 const submitterPeer = 0
+
+// isSubmitter reports whether a number in the log is one of the submitter's peer.
+func (c Config) isSubmitter(number int) bool { return c.IDs[number] == c.IDs[submitterPeer] }
 
 // A Verify function reports whether a peer has signed a statement.
 type Verify func(by p2ppeer.ID, statement, signature []byte) bool
@@ -151,13 +155,16 @@ func (m *Member) genuine(p Proposal) bool {
 // decides reports whether a proposal of p's author takes effect without others.
 func (m *Member) decides(p Proposal) bool {
 	host, known := m.config.RunsOn[p.Change.Process]
-	return p.Author == submitterPeer || known && host == p.Author && (p.Change.To != view.Live || p.Change.Returns())
+	return m.config.isSubmitter(p.Author) || known && host == p.Author && (p.Change.To != view.Live || p.Change.Returns())
 }
 
 // matters reports whether p has an effect now, or may have one together with other jurors.
 func (m *Member) matters(p Proposal) bool {
 	if _, changes := p.Change.Apply(m.view); !changes {
 		return false
+	}
+	if p.Author == m.config.Self && m.isSubmitter() { // it may have yet to be admitted
+		return true
 	}
 	return m.decides(p) || p.Change.To == view.Failed && slices.Contains(m.jurors(p.Change.Process), p.Author) &&
 		!m.accusers[p.Change.Process][p.Author]
@@ -167,14 +174,14 @@ func (m *Member) matters(p Proposal) bool {
 func (m *Member) jurors(p view.Process) (peers []int) {
 	host, known := m.config.RunsOn[p]
 	for process, peer := range m.config.RunsOn {
-		if m.view.Has(process) && !(known && peer == host) && peer != submitterPeer && !slices.Contains(peers, peer) {
+		if m.view.Has(process) && !(known && peer == host) && !m.config.isSubmitter(peer) && !slices.Contains(peers, peer) {
 			peers = append(peers, peer)
 		}
 	}
 	slices.Sort(peers)
 	peers = peers[:min(len(peers), maxMembers)]
-	if m.Votes(submitterPeer) && !(known && host == submitterPeer) {
-		peers = append(peers, submitterPeer)
+	if last := m.lastSubmitter(); m.Votes(last) && !(known && m.config.isSubmitter(host)) {
+		peers = append(peers, last)
 	}
 	return peers
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -27,7 +26,7 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	m.noteFound()
 	if err != nil || r == nil || m.broken != nil {
 		out := m.ready()
-		if answer := m.message(from); err == nil && from == submitterPeer && m.Contact() == InTouch && m.proofs.relay(answer, msg.GetAfter()) {
+		if answer := m.message(from); err == nil && m.mayRelay(from, msg.GetAfter()) && m.proofs.relay(answer, msg.GetAfter()) {
 			out.Send = append(out.Send, answer)
 		}
 		return out, err
@@ -45,12 +44,20 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 		return m.ready(), err
 	}
 	claimed := r.GetCommit()
-	if isOfLeader(r) && from != submitterPeer {
+	if isOfLeader(r) && from != m.proofs.submitter {
 		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
 	}
 	out := m.step(from, r)
 	m.commitFurther(&out, r, claimed)
 	return out, m.broken
+}
+
+// mayRelay reports whether to relay the log after an entry to a peer: the submitter's. A new process of the
+// submitter gets committed entries of a peer that is cut off too. That may be the last peer that is left after the
+// end of all processes.
+func (m *Member) mayRelay(to int, after uint64) bool {
+	_, admitted := m.config.IDs[to]
+	return to == m.proofs.submitter && (m.Contact() == InTouch || !admitted && m.proofs.commit > after)
 }
 
 // commitFurther commits what the heads show to be committed now that the entries in a message of the leader are
@@ -99,7 +106,7 @@ func (m *Member) step(from int, r *raftpb.Message) Output {
 	}
 	out := m.ready()
 	if isOfLeader(r) && m.node.BasicStatus().Lead == r.GetFrom() {
-		if m.ledAt = m.now; from == submitterPeer || !k.withholds() {
+		if m.ledAt = m.now; from == k.submitter || !k.withholds() {
 			m.touched = m.now
 		}
 	}
@@ -140,7 +147,7 @@ func (m *Member) acceptable(from int, msg *Message) (*raftpb.Message, error) {
 
 // acceptableRaft returns an error if no correct peer sends such a message of the Raft library.
 func (m *Member) acceptableRaft(from int, msg *raftpb.Message) error {
-	relayed := m.config.Self == submitterPeer && msg.GetType() == raftpb.MsgApp && msg.GetFrom() > submitter // see relay
+	relayed := m.isSubmitter() && msg.GetType() == raftpb.MsgApp && msg.GetFrom() != m.id() // see relay
 	if msg.GetFrom() != uint64(from)+1 && !relayed || msg.GetTo() != uint64(m.config.Self)+1 {
 		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
 	}
@@ -196,9 +203,13 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	if before, ok := k.log.at(r.GetIndex()); !ok || !bytes.Equal(before, msg.GetPrevious()) {
 		return m.ready(), nil // one of the two logs is that of an earlier leader that has lied
 	}
-	if !k.isSignedByLeader(msg, r) {
+	last, hash := k.relayedHead(r)
+	if !k.isSignedByLeader(msg, r, hash) {
 		return m.ready(), fmt.Errorf("%w: relayed entries that the leader has not signed", errUnjustified)
 	}
+	// The library takes every message for a sign of life of the leader, and would give no other peer a vote.
+	known, ok := k.log.at(last)
+	news := r.GetTerm() > k.term || !ok || !bytes.Equal(known, hash)
 	in := incoming{from: int(r.GetFrom()) - 1, raft: r, msg: msg, status: m.node.BasicStatus(), behind: true}
 	ok, err := k.justified(in)
 	if m.noteFound(); err != nil || !ok {
@@ -206,12 +217,14 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	}
 	claimed, before := r.GetCommit(), len(k.log)
 	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
-	m.attempt(func() error { return m.node.Step(r) })
+	if news || r.GetCommit() > in.status.GetCommit() {
+		m.attempt(func() error { return m.node.Step(r) })
+	}
 	out := m.ready()
 	m.commitFurther(&out, r, claimed)
 	heard := m.majorityHeard(m.conf.GetVoters(), m.id())
 	m.touched = max(m.touched, heard)
-	if m.Votes(submitterPeer) && m.knowsVoters() && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
+	if m.Votes(m.config.Self) && m.knowsVoters() && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
 		m.claimedAt = m.now
 		m.attempt(func() error {
 			return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: r.From, To: r.To, Term: new(k.term)})
@@ -224,7 +237,7 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 // missesLeader reports whether this is the submitter's peer and has not heard a leader for a while, or has heard
 // one that withholds entries.
 func (m *Member) missesLeader() bool {
-	return m.config.Self == submitterPeer && !m.Leads() && m.now-min(m.ledAt, m.touched) > absentTicks
+	return m.isSubmitter() && !m.Leads() && m.now-min(m.ledAt, m.touched) > absentTicks
 }
 
 // tellTerm tells a peer in an earlier term the present one: it has not received the request for its vote.
@@ -245,11 +258,15 @@ func (m *Member) receiveSigners(signers []*pb.Newcomer) error {
 		if _, known := m.proofs.identity(number); known {
 			continue
 		}
-		n := Newcomer{Peer: number, ID: p2ppeer.ID(s.GetPeer()), Process: view.Process{Rank: int(s.GetRank()), Replica: int(s.GetReplica())}}
+		n := Newcomer{Peer: number, ID: p2ppeer.ID(s.GetPeer()), Process: processIn(s)}
 		if !m.config.hasRoom(n) || !m.config.Verify(m.config.IDs[submitterPeer], n.statementOn(s.GetRowHash()), s.GetSignature()) {
 			return fmt.Errorf("%w: newcomer %d is not invited", errUnjustified, number)
 		}
-		m.config.Told[number] = n.ID
+		if n.Process == NoProcess {
+			m.recognize(n)
+		} else {
+			m.config.Told[number] = n.ID
+		}
 	}
 	return nil
 }

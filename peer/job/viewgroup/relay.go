@@ -2,6 +2,7 @@ package viewgroup
 
 import (
 	"bytes"
+	"maps"
 	"math"
 	"slices"
 
@@ -11,11 +12,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
-// relay adds to msg, for the submitter's peer, the entries of the leader after an index, up to the last one
+// relay adds to msg, for the submitter's peer to which it goes, the entries of the leader after an index, up to the last one
 // that the leader has signed. It reports whether it did so.
 func (k *proofs) relay(msg *Message, after uint64) bool {
 	last := k.last.GetIndex()
-	if k.leads != k.term || k.leader == k.self || k.leader == submitterPeer || after < 1 || after > last {
+	if k.leads != k.term || k.leader == k.self || k.leader == k.submitter || after < 1 || after > last {
 		return false
 	}
 	var entries []*raftpb.Entry
@@ -26,7 +27,7 @@ func (k *proofs) relay(msg *Message, after uint64) bool {
 		}
 	}
 	r := &raftpb.Message{
-		Type: raftpb.MsgApp.Enum(), From: new(uint64(k.leader) + 1), To: new(uint64(submitter)), Term: new(k.term),
+		Type: raftpb.MsgApp.Enum(), From: new(uint64(k.leader) + 1), To: new(uint64(msg.GetTo()) + 1), Term: new(k.term),
 		Index: &after, LogTerm: new(k.termAt(after)), Entries: entries, Commit: new(min(k.commit, last)),
 	}
 	b, err := proto.Marshal(r)
@@ -35,18 +36,35 @@ func (k *proofs) relay(msg *Message, after uint64) bool {
 	}
 	msg.Raft, msg.Starts, msg.Votes = b, k.starts, k.votes
 	msg.Previous, _ = k.log.at(after)
-	msg.Heads = append(k.followedHeads(), k.last)
+	msg.Heads = append([]*Statement{k.last, k.headAt(k.matched)}, k.headsOfOthers()...)
+	msg.Heads = msg.Heads[:min(len(msg.Heads), maxSigners)]
 	msg.Signers = k.newcomersIn(msg)
 	return true
+}
+
+// headsOfOthers returns the heads of other followers of the leader in the current term.
+func (k *proofs) headsOfOthers() (heads []*Statement) {
+	for _, by := range slices.Sorted(maps.Keys(k.heads)) {
+		if s := k.heads[by]; s.GetTerm() == k.term && by != k.self && by != k.leader {
+			heads = append(heads, s)
+		}
+	}
+	return heads
 }
 
 // maxRelayed bounds the entries in one relayed message, in bytes: half of a message.
 const maxRelayed = 2 * maxAppend
 
-// isSignedByLeader reports whether the leader has signed the log that results from the entries in r.
-func (k *proofs) isSignedByLeader(msg *Message, r *raftpb.Message) bool {
+// relayedHead returns the last entry of the log that results from the entries in r, and the hash of that log.
+func (k *proofs) relayedHead(r *raftpb.Message) (last uint64, hash []byte) {
+	last = r.GetIndex() + uint64(len(r.GetEntries()))
 	before := r.GetIndex() - 1 // length of the chain, which begins with the second entry
-	hash, _ := k.log[:before:before].append(r.GetEntries()).at(r.GetIndex() + uint64(len(r.GetEntries())))
+	hash, _ = k.log[:before:before].append(r.GetEntries()).at(last)
+	return last, hash
+}
+
+// isSignedByLeader reports whether the leader has signed the log with the given hash.
+func (k *proofs) isSignedByLeader(msg *Message, r *raftpb.Message, hash []byte) bool {
 	return slices.ContainsFunc(msg.GetHeads(), func(s *Statement) bool {
 		return s.GetKind() == pb.Statement_HEAD && uint64(s.GetBy())+1 == r.GetFrom() && s.GetTerm() == r.GetTerm() &&
 			bytes.Equal(s.GetHash(), hash) && k.isSigned(s)

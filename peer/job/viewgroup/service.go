@@ -84,8 +84,7 @@ type GroupConfig struct {
 	View    view.View            // first view of the job
 	RunsOn  map[view.Process]int // initial peer of each process
 
-	// Introduction is the signed introduction of this peer, if it is a new process of the submitter.
-	Introduction *Newcomer
+	Introduction *Newcomer // of this peer, if it is a new process of the submitter; else nil
 
 	// Committed receives every change of the view, in order, and the view after the last of them. It
 	// receives several changes at once if they are known at once. Came receives every newcomer before the
@@ -112,7 +111,7 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 		}
 	}
 	m, err := New(Config{
-		View: c.View, Peers: c.First, Members: c.Members, Self: c.Self, RunsOn: c.RunsOn, IDs: ids, Told: told,
+		View: c.View, Peers: c.First, Members: c.Members, Self: c.Self, Submitter: c.submitter(), RunsOn: c.RunsOn, IDs: ids, Told: told,
 		Verify: verifier(c.Job), Sign: signer(s.host.Peerstore().PrivKey(s.host.ID()), c.Job),
 	})
 	if err != nil {
@@ -131,6 +130,16 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	close(s.joined)
 	s.joined = make(chan struct{})
 	return g, nil
+}
+
+// submitter returns the last number of the submitter's peer that this peer knows.
+func (c GroupConfig) submitter() (last int) {
+	for i, id := range c.Peers {
+		if id == c.Peers[submitterPeer] {
+			last = i
+		}
+	}
+	return last
 }
 
 func (s *Service) validate(c GroupConfig) error {
@@ -195,6 +204,9 @@ func (s *Service) meet(stream network.Stream, r *bufio.Reader) (g *Group, from i
 	}
 	if g = s.await(hello.GetJob()); g == nil {
 		return nil, 0, fmt.Errorf("job %q has no view group here", hello.GetJob())
+	}
+	if hello.GetNumber() > 0 && stream.Conn().RemotePeer() == g.config.Peers[submitterPeer] {
+		g.meetSubmitter(int(hello.GetNumber()), hello.GetSignature())
 	}
 	from = g.number(stream.Conn().RemotePeer())
 	if from < 0 || from == g.config.Self {

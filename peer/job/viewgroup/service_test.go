@@ -73,10 +73,30 @@ func inGroup(t *testing.T, n int, test func(*testGroup)) {
 
 func (g *testGroup) join(self int) {
 	g.t.Helper()
+	g.joinAs(self, self, g.ids[:max(g.first, self+1)], nil)
+}
+
+// resume makes the submitter's peer, which has left the group, join it as a new process.
+func (g *testGroup) resume() (own Newcomer) {
+	g.t.Helper()
+	own = Newcomer{Peer: g.first, ID: g.ids[0], Process: NoProcess}
+	if err := own.Sign(g.keys[0], "a job"); err != nil {
+		g.t.Fatal(err)
+	}
+	g.mu.Lock()
+	g.views[0] = view.View{}
+	g.mu.Unlock()
+	g.joinAs(0, own.Peer, append(slices.Clone(g.ids[:g.first]), own.ID), &own)
+	return own
+}
+
+// joinAs makes a peer join under a number; peers are the IDs that it knows.
+func (g *testGroup) joinAs(self, number int, peers []p2ppeer.ID, own *Newcomer) {
+	g.t.Helper()
 	n := g.first
 	var err error
 	g.groups[self], err = g.services[self].Join(GroupConfig{
-		Job: "a job", Peers: g.ids[:max(n, self+1)], First: n, Members: Members(n), Self: self, View: view.New(n-1, 1), RunsOn: runsOn(n),
+		Job: "a job", Peers: peers, First: n, Members: Members(n), Self: number, View: view.New(n-1, 1), RunsOn: runsOn(n), Introduction: own,
 		Committed: func(cs []Committed, v view.View) {
 			g.mu.Lock()
 			defer g.mu.Unlock()

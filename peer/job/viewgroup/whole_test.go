@@ -34,6 +34,7 @@ type scenario struct {
 type allowed struct {
 	waits   int // a member hears nothing for as long as an election takes
 	crashes int
+	resumes int // the submitter has a new process, after its former one has crashed
 	cuts    int // a member loses contact to all others; messages in transit are lost
 	heals   int
 	lies    []string // that member liar tells, each once to one member; "" if told
@@ -59,10 +60,11 @@ const (
 	introduces // from is the newcomer's number, to is the member that is told
 	tells      // tells from that to is lost
 	deceives   // the liar tells a lie
+	resumes    // the submitter's new process starts
 )
 
 func (e event) String() string {
-	names := []string{"proposal", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells", "lies"}
+	names := []string{"proposal", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells", "lies", "resumes"}
 	return fmt.Sprintf("%s %d>%d", names[e.kind], e.from, e.to)
 }
 
@@ -86,7 +88,9 @@ type whole struct {
 	come      []bool                 // by member: it has admitted the newcomer
 	lies      bool                   // member liar lies
 	had       []map[uint64]view.View // views of each member, by epoch, if one lies
+	resumed   int                    // number of the submitter's new process, or nobody
 	calm      bool                   // no member has crashed, been cut off or missed the leader
+	decided   []view.Change          // proposed by the submitter's new process
 	broken    error                  // violation of a promise
 }
 
@@ -97,17 +101,26 @@ const liar = 1
 
 // newWhole returns a group in which the submitter's peer leads and no message is in transit.
 func newWhole(sc scenario) *whole {
-	all := sc.peers + min(len(sc.told), 1)
+	all := sc.peers + min(len(sc.told), 1) + sc.resumes
 	g := &whole{
 		left: sc.allowed, proposals: slices.Clone(sc.proposals), alone: nobody, crashed: make([]bool, all), views: make([]view.View, all),
 		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), logs: make(map[uint64]string), first: sc.peers, unmet: make([]bool, all),
 		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all), lies: len(sc.lies) > 0,
-		had: make([]map[uint64]view.View, all),
+		had: make([]map[uint64]view.View, all), resumed: nobody,
+	}
+	told := idsOf(all)
+	if sc.resumes > 0 {
+		g.resumed = all - 1
+		told[g.resumed] = idOf(submitterPeer)
 	}
 	g.left.lies = slices.Clone(sc.lies)
 	for self := range all {
 		g.unmet[self], g.had[self] = self >= sc.peers, make(map[uint64]view.View)
-		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers), IDs: idsOf(sc.peers), Told: idsOf(all), Verify: verify, Sign: signs(self)})
+		c := Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers), IDs: idsOf(sc.peers), Told: told, Verify: verify, Sign: signs(self)}
+		if self == g.resumed {
+			c.Submitter, c.Sign = self, signs(submitterPeer)
+		}
+		m, err := New(c)
 		if err != nil {
 			panic(err)
 		}
@@ -163,6 +176,9 @@ func (g *whole) carry(i int, out Output) {
 		}
 	}
 	for _, n := range out.Came {
+		if n.Peer == g.resumed {
+			continue
+		}
 		if g.come[i] || n.Peer != g.first {
 			g.fail("peer %d has peer %d come, which is there already", i, n.Peer)
 		}
@@ -210,7 +226,7 @@ func (g *whole) fail(format string, args ...any) {
 // events lists the possible next events.
 func (g *whole) events() (evs []event) {
 	for i, w := range g.proposals {
-		if w.member != nobody && !g.crashed[w.member] && (w.change != joins() || g.knows[w.member]) {
+		if w.member != nobody && !g.crashed[w.member] && !(w.member == g.resumed && g.unmet[w.member]) && (w.change != joins() || g.knows[w.member]) {
 			evs = append(evs, event{kind: proposes, from: i})
 		}
 	}
@@ -230,6 +246,9 @@ func (g *whole) events() (evs []event) {
 				evs = append(evs, event{kind: deceives, from: liar, to: to, lie: k})
 			}
 		}
+	}
+	if g.left.resumes > 0 && g.crashed[submitterPeer] {
+		evs = append(evs, event{kind: resumes, from: g.resumed})
 	}
 	for i := range g.members {
 		if g.crashed[i] || g.unmet[i] {
@@ -262,7 +281,10 @@ func (g *whole) apply(e event) {
 	case proposes:
 		w := g.proposals[e.from]
 		g.proposals[e.from].member = nobody
-		g.carry(w.member, g.members[w.member].Propose(signed(w.author, w.change)))
+		if w.author == g.resumed && w.change != joins() {
+			g.decided = append(g.decided, w.change)
+		}
+		g.carry(w.member, g.members[w.member].Propose(g.signed(w.author, w.change)))
 	case arrives:
 		g.arrive(e.from, e.to)
 	case waits:
@@ -290,9 +312,22 @@ func (g *whole) apply(e event) {
 		g.carry(e.to, g.members[e.to].Introduce(invite(Newcomer{Peer: e.from, ID: idOf(e.from), Process: joins().Process})))
 	case tells:
 		g.carry(e.from, m.Gone(e.to))
+	case resumes:
+		g.left.resumes--
+		g.unmet[e.from] = false
 	case deceives:
 		g.tellLie(e.from, e.to, e.lie)
 	}
+}
+
+// signed returns a signed proposal of a peer.
+func (g *whole) signed(author int, c view.Change) Proposal {
+	if author != g.resumed {
+		return signed(author, c)
+	}
+	p := Proposal{Change: c, Author: author}
+	p.Signature = signs(submitterPeer)(p.statement())
+	return p
 }
 
 // lose drops all messages in transit from and to a member.
@@ -309,6 +344,9 @@ func (g *whole) arrive(from, to int) {
 		panic(err)
 	}
 	*q = (*q)[1:]
+	if from == g.resumed { // each stream begins with the introduction
+		g.carry(to, g.members[to].Introduce(invite(Newcomer{Peer: from, ID: idOf(submitterPeer), Process: NoProcess})))
+	}
 	out, err := g.members[to].Step(from, &m)
 	if err != nil && (!g.lies || from != liar && to != liar && g.members[to].broken == nil) {
 		g.fail("peer %d refuses %v of peer %d: %v", to, &m, from, err)
@@ -329,7 +367,7 @@ func (g *whole) settle() {
 	}
 	for range cutOffTicks + 5*electionTicks { // time to replace the submitter's peer and to elect another leader
 		for i, m := range g.members {
-			if !g.crashed[i] {
+			if !g.crashed[i] && !(i == g.resumed && g.unmet[i]) {
 				g.carry(i, m.Tick())
 				g.quieten() // one after the other: equal timeouts would split the vote forever
 			}
@@ -350,6 +388,7 @@ func (g *whole) settle() {
 	if g.lies && leads == liar {
 		return // it may withhold anything
 	}
+	g.checkResumed(leader)
 	if leader.wantedMembership() != nil {
 		g.fail("peer %d, which leads, does not get the membership into order: %v", leads, leader.conf)
 	}
@@ -357,7 +396,7 @@ func (g *whole) settle() {
 	latest := leader.View().Epoch
 	for i, m := range g.members {
 		switch {
-		case g.crashed[i]:
+		case g.crashed[i], i == g.resumed && g.unmet[i]:
 		case i == g.alone:
 			if m.Contact() != CutOff {
 				g.fail("V2: peer %d alone goes on", i)
@@ -365,6 +404,23 @@ func (g *whole) settle() {
 		case !slices.Contains(taken, uint64(i)+1) && i >= g.first: // the submitter's peer was lost first
 		case len(m.wanted) > 0 || m.View().Epoch != latest || m.Contact() != InTouch:
 			g.fail("peer %d still wants %v, in epoch %d of %d, contact %v", i, m.wanted, m.View().Epoch, latest, m.Contact())
+		}
+	}
+}
+
+// checkResumed checks the final state of a new process of the submitter. It leads, its changes took effect, and the
+// group has forgotten the former process.
+func (g *whole) checkResumed(leader *Member) {
+	if g.resumed == nobody || g.unmet[g.resumed] || g.crashed[g.resumed] {
+		return
+	}
+	taken := slices.Concat(leader.conf.GetVoters(), leader.conf.GetLearners())
+	if leader.config.Self != g.resumed || slices.Contains(taken, submitterPeer+1) {
+		g.fail("the submitter's new process does not lead in place of the former one: %v", leader.conf)
+	}
+	for _, c := range g.decided {
+		if _, changes := c.Apply(leader.View()); changes {
+			g.fail("%v, which the submitter's new process has proposed, has no effect", c)
 		}
 	}
 }

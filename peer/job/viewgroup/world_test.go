@@ -29,6 +29,7 @@ type world struct {
 	logs    map[uint64]string                    // hashes of the committed logs, by index
 	views   []view.View                          // last view of each peer
 	words   []Newcomer                           // of the newcomers
+	own     map[int]Newcomer                     // introductions of the submitter's later processes, by number
 	liar    int                                  // peer whose messages may be refused; 0 if none
 	split   bool                                 // it has given other peers different views
 	drops   func(to int, r *raftpb.Message) bool // reports whether the liar withholds r; nil: it withholds nothing
@@ -52,6 +53,7 @@ func newWorld(t *testing.T, seed uint64, peers int) *world {
 	w := &world{
 		T: t, random: mrand.New(mrand.NewPCG(seed, 1)), delay: 1,
 		side: make([]int, peers), agreed: make(map[uint64]view.View), logs: make(map[uint64]string),
+		own: make(map[int]Newcomer),
 	}
 	for self := range peers {
 		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers), IDs: idsOf(peers), Verify: verify, Sign: signs(self)})
@@ -133,7 +135,7 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 	w.Helper()
 	number = len(w.members)
 	c := w.members[told[0]].config
-	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, RunsOn: runsOn(c.Peers), IDs: idsOf(c.Peers), Told: idsOf(number + 1), Verify: verify, Sign: signs(number)})
+	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, Submitter: w.submitter(), RunsOn: runsOn(c.Peers), IDs: idsOf(c.Peers), Told: w.ids(number), Verify: verify, Sign: signs(number)})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -142,6 +144,40 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 	for _, i := range told {
 		w.tell(i, w.words[len(w.words)-1])
 	}
+	return number
+}
+
+// ids returns the IDs of all peers, by number, and of one more with the given number.
+func (w *world) ids(more int) map[int]p2ppeer.ID {
+	ids := idsOf(len(w.members))
+	ids[more] = idOf(more)
+	for number := range w.own {
+		ids[number] = idOf(submitterPeer)
+	}
+	return ids
+}
+
+// submitter returns the last number of the submitter's peer.
+func (w *world) submitter() (last int) {
+	for number := range w.own {
+		last = max(last, number)
+	}
+	return last
+}
+
+// resumes starts a new process of the submitter, whose former one has crashed, and returns its number.
+func (w *world) resumes(peers int) (number int) {
+	w.Helper()
+	number = len(w.members)
+	n := invite(Newcomer{Peer: number, ID: idOf(submitterPeer), Process: NoProcess})
+	told := w.ids(number)
+	told[number] = n.ID
+	m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: number, Submitter: number, RunsOn: runsOn(peers), IDs: idsOf(peers), Told: told, Verify: verify, Sign: signs(submitterPeer)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.members, w.views, w.side = append(w.members, m), append(w.views, m.View()), append(w.side, 0)
+	w.own[number] = n
 	return number
 }
 
@@ -256,6 +292,9 @@ func (w *world) arrive(f flight) {
 		if w.drops(f.to, r) {
 			return
 		}
+	}
+	if n, ok := w.own[f.from]; ok { // each stream begins with it
+		w.carry(f.to, w.members[f.to].Introduce(n))
 	}
 	out, err := w.members[f.to].Step(f.from, &m)
 	if err != nil && (w.liar == 0 || f.from != w.liar && f.to != w.liar && w.members[f.to].broken == nil) {

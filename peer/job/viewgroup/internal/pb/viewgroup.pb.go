@@ -81,6 +81,8 @@ func (Statement_Kind) EnumDescriptor() ([]byte, []int) {
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`      // of a new process of the submitter, which introduces itself; 0: of no other peer
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, for that introduction
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -120,6 +122,20 @@ func (x *Hello) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *Hello) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Hello) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
 }
 
 // Message is a message between two members: a Raft message, and the signed statements that justify it.
@@ -507,9 +523,11 @@ var File_viewgroup_proto protoreflect.FileDescriptor
 
 const file_viewgroup_proto_rawDesc = "" +
 	"\n" +
-	"\x0fviewgroup.proto\x12\x10p2pmpi.viewgroup\"\x19\n" +
+	"\x0fviewgroup.proto\x12\x10p2pmpi.viewgroup\"O\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xf9\x02\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x1c\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\"\xf9\x02\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x12\n" +
