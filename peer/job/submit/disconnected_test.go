@@ -274,7 +274,10 @@ func TestPartitionHoldsChangesAndFailures(t *testing.T) {
 	if got := p.hold(changes); len(got) > 0 {
 		t.Errorf("partitioned, %d changes apply", len(got))
 	}
-	if got := p.end(); len(got) != 1 || p.active || len(p.end()) > 0 {
+	if v := p.viewAfter(view.New(2, 2)); v.State(proc(0, 1)) != view.Failed {
+		t.Errorf("after the changes, the view is %+v", v)
+	}
+	if got := p.takeHeld(); len(got) != 1 || len(p.takeHeld()) > 0 {
 		t.Errorf("afterwards %d changes apply, want 1, once", len(got))
 	}
 }

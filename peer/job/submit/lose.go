@@ -19,7 +19,7 @@ import (
 func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
-		e.detection.detector.Report(id) // ignores peers outside the group
+		e.detection.question(id)
 	case e.views.group != nil && !e.partition.active && e.detection.concerned(m.GetGeneration()):
 		e.regroup()
 	}
@@ -48,7 +48,7 @@ func (e *execution) handleFailure(l *link) *job.Result {
 		return nil
 	case l.recruit != nil:
 		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
-	case e.partition.active || e.resumption != nil:
+	case e.partition.active:
 		return e.disconnect(l, nil)
 	case e.views.inTouch():
 		return e.loseSilentPeer(l)
@@ -108,7 +108,7 @@ func (e *execution) regroup() {
 
 // heal replaces lost replicas, unless it is unknown which are lost.
 func (e *execution) heal() {
-	if !e.partition.active && (e.resumption == nil || e.resumption.caughtUp && e.peers.numbersKnown()) {
+	if !e.partition.active && (!e.j.resumed || e.peers.numbersKnown()) {
 		e.recruitment.heal()
 	}
 }

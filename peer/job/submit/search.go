@@ -86,9 +86,6 @@ const (
 // and the peers that were recently lost or could not help.
 func (c *recruitment) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(c.j.known.excluded)
-	if c.j.resumed { // in the view group, its number stands for the previous process
-		out[c.j.s.cfg.Host.ID()] = true
-	}
 	for _, l := range c.peers.links {
 		if l.err == nil && hosts[l.peer] == nil {
 			out[l.peer] = true
