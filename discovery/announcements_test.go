@@ -91,7 +91,7 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 		return n
 	}
 	if !store(a.prefix, maxAnnouncements) || kept() != maxAnnouncements {
-		t.Errorf("keeps %d, want the newest one in place of another", kept())
+		t.Errorf("%d announcements are kept, want the newest one in place of another", kept())
 	}
 	if err := a.Delete(ctx, providerKey(a.prefix, fmt.Sprint("peer ", maxAnnouncements))); err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestAMillionAnnouncedOffersAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all, err := found.Rest(); err != nil || len(all) != maxAnnouncements || len(a.kept) != maxAnnouncements {
-		t.Errorf("keeps %d and knows of %d (%v), want %d", len(all), len(a.kept), err, maxAnnouncements)
+		t.Errorf("the announcements contain %d records, of which %d are kept (%v), want %d", len(all), len(a.kept), err, maxAnnouncements)
 	}
 }
 

@@ -116,7 +116,7 @@ func (c Config) validate() error {
 		errs = append(errs, fmt.Errorf("network %.80q: want 1 to %d letters, digits or . _ - +", c.Network, maxToken))
 	}
 	if c.Parallel < 1 || c.ParallelPerSlot < 0 {
-		errs = append(errs, fmt.Errorf("parallel %d, %d for each slot: want at least 1, and 0", c.Parallel, c.ParallelPerSlot))
+		errs = append(errs, fmt.Errorf("parallel %d, parallel per slot %d: want at least 1 and at least 0", c.Parallel, c.ParallelPerSlot))
 	}
 	for _, d := range []struct {
 		name  string

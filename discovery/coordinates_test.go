@@ -193,7 +193,7 @@ func TestCoordinatesAreBoundedAndFirstHandIsPreferred(t *testing.T) {
 		c.heard(id(i+1), at)
 	}
 	if len(c.known) != maxCoordinates || c.needsMore() {
-		t.Errorf("knows %d", len(c.known))
+		t.Errorf("%d coordinates are known, or more are needed", len(c.known))
 	}
 	c.measured(id(0), at, time.Millisecond)
 	if told := c.hearsay(); len(told) != 1 || p2ppeer.ID(told[0].GetPeer()) != id(0) {
@@ -248,7 +248,7 @@ func FuzzBelieve(f *testing.F) {
 		c.applyHearsay(m.GetHearsay())
 		for id := range c.known {
 			if rtt, ok := c.estimate(id); !ok || rtt < 0 || rtt > 10*maxSpan*time.Second {
-				t.Errorf("%s at %v", id, rtt)
+				t.Errorf("the estimated round-trip time to %s is %v", id, rtt)
 			}
 		}
 	})

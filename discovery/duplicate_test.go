@@ -39,7 +39,7 @@ func TestDuplicateIdentityIsDetected(t *testing.T) {
 	select {
 	case e := <-told:
 		if e.Addr == nil || !ipConnected(super, e.Addr.String()) || copied.host.ID() != original.host.ID() {
-			t.Errorf("got %v", e)
+			t.Errorf("the copy was notified of %v", e)
 		}
 	default:
 		t.Fatal("the copy was introduced without being notified")
@@ -76,7 +76,7 @@ func TestRestartIsNotADuplicateIdentity(t *testing.T) {
 	}
 	after.duplicates.check(testContext(t), super.ID())
 	if len(told) > 0 {
-		t.Errorf("notified: %v", <-told)
+		t.Errorf("the restarted peer was notified of a duplicate: %v", <-told)
 	}
 	if n := len(super.Network().ConnsToPeer(after.host.ID())); n < 2 {
 		t.Errorf("the supernode has %d connections, want the old one and the new", n)
@@ -110,7 +110,7 @@ func TestUnprovenDuplicateIsIgnored(t *testing.T) {
 	super.SetStreamHandler(duplicateProtocol, answering(func(nonce []byte) []byte { return seal(duplicate(nonce), key) }))
 	s.duplicates.check(testContext(t), super.ID())
 	if len(told) == 0 {
-		t.Error("not notified of a proven duplicate")
+		t.Error("the peer was not notified of a proven duplicate")
 	}
 }
 
@@ -138,7 +138,7 @@ func TestProofYields(t *testing.T) {
 		{proof{Instance: b, Up: time.Minute + 1}, proof{Instance: a, Up: time.Minute}, false},
 	} {
 		if got := tt.own.mustYield(tt.other); got != tt.want {
-			t.Errorf("%v, %v: got %t", tt.own, tt.other, got)
+			t.Errorf("process %v must yield to process %v: got %t", tt.own, tt.other, got)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func FuzzOpenProof(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := openProof(data, id, nonce)
 		if err == nil && (len(p.Instance) != instanceSize || p.Up < 0) {
-			t.Errorf("opened %+v", p)
+			t.Errorf("an invalid proof was opened: %+v", p)
 		}
 	})
 }

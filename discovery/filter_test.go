@@ -46,7 +46,7 @@ func TestFilterMatches(t *testing.T) {
 func TestGatheringAsksOnlyMatchingPeers(t *testing.T) {
 	g := hearing(Need{Slots: 1, Filter: Filter{OS: "plan9", Only: []p2ppeer.ID{id(1), id(2), id(3)}, Not: []p2ppeer.ID{id(3)}}}, 8, 5)
 	if got, want := g.ask(), []p2ppeer.ID{id(1), id(2)}; !slices.Equal(got, want) {
-		t.Fatalf("asks %v, want %v", got, want)
+		t.Fatalf("the search asks %v, want %v", got, want)
 	}
 	g.accepted(offerFrom(1, 9, 1), testNow)
 	if _, enough := g.deadline(); enough {

@@ -21,7 +21,7 @@ func offerFrom(i, free, rtt int) Candidate {
 	}
 }
 
-// hearing returns a gathering that has heard of n peers and will hear of no more.
+// hearing returns a gathering that has heard of n peers, when all its sources have ended.
 func hearing(need Need, parallel, n int) *gathering {
 	g := newGathering(need, parallel, 100*time.Millisecond)
 	for i := range n {
@@ -45,7 +45,7 @@ func TestGatheringAsksInOrderWithBoundedParallelism(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := g.ask(); len(got) != 0 {
-		t.Errorf("asks %v while two requests are open, want none", got)
+		t.Errorf("the search asks %v while two requests are open, want none", got)
 	}
 	g.refused(id(1), &Refusal{Reason: Unreachable})
 	if got, want := g.ask(), []p2ppeer.ID{id(2)}; !slices.Equal(got, want) {
@@ -60,7 +60,7 @@ func TestGatheringOrdersNearestFirst(t *testing.T) {
 		g.accepted(offerFrom(i, 1, rtt), testNow)
 	}
 	if !g.done(testNow) {
-		t.Error("not done although all peers have answered")
+		t.Error("the search is not done although all peers have answered")
 	}
 	candidates, _ := g.result()
 	if got, want := order(candidates), []p2ppeer.ID{id(1), id(3), id(2), id(0)}; !slices.Equal(got, want) {
@@ -115,10 +115,10 @@ func TestGatheringStopsAskingOnceOverbooked(t *testing.T) {
 	}
 	g.accepted(offerFrom(1, 1, 1), testNow)
 	if got := g.ask(); len(got) != 0 {
-		t.Errorf("asks %v at 10 slots, want none", got)
+		t.Errorf("the search asks %v at 10 slots, want none", got)
 	}
 	if !g.done(testNow) {
-		t.Error("not done")
+		t.Error("the search is not done")
 	}
 }
 
@@ -155,7 +155,7 @@ func TestGatheringIgnoresUnrequestedAnswers(t *testing.T) {
 func TestGatheringIsBounded(t *testing.T) {
 	g := hearing(Need{All: true}, 8, 10*maxHeard)
 	if len(g.phases) != maxHeard || len(g.queue) != maxHeard {
-		t.Errorf("considers %d peers, want %d", len(g.phases), maxHeard)
+		t.Errorf("the search considers %d peers, want %d", len(g.phases), maxHeard)
 	}
 }
 

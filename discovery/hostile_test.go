@@ -48,7 +48,7 @@ func FuzzConverse(f *testing.F) {
 		o := &offers{cfg: Config{Network: "test"}, coordinates: newCoordinates()}
 		offer, rtt, err := o.converse(recording.New(id, b))
 		if err == nil && (offer.valid() != nil || offer.Peer != id || offer.Network != "test" || rtt <= 0) {
-			t.Errorf("accepted the offer %+v, %v", offer, rtt)
+			t.Errorf("an invalid offer was accepted: %+v, %v", offer, rtt)
 		}
 	})
 }
@@ -68,7 +68,7 @@ func FuzzTwinRequest(f *testing.F) {
 		var req pb.TwinRequest
 		readable := pbio.NewDelimitedReader(bytes.NewReader(b), maxDuplicate).ReadMsg(&req) == nil
 		if want := readable && len(req.GetNonce()) == nonceSize; (err == nil) != want {
-			t.Errorf("%v: %v", &req, err)
+			t.Errorf("request %v: %v", &req, err)
 		}
 	})
 }
@@ -90,7 +90,7 @@ func FuzzTwinResponse(f *testing.F) {
 			return
 		}
 		if duplicate, err := own.duplicateOf(resp, id, nonce); duplicate != nil && (err != nil || duplicate.Up != time.Hour) {
-			t.Errorf("%v: %v, %v", resp, duplicate, err)
+			t.Errorf("response %v: got duplicate %v, %v", resp, duplicate, err)
 		}
 	})
 }

@@ -23,7 +23,7 @@ func TestLocate(t *testing.T) {
 	ctx := testContext(t)
 	for s.Locate(ctx, id) != nil { // the other peers do not know of it yet
 		if ctx.Err() != nil {
-			t.Fatal("not found")
+			t.Fatal("the peer was not found")
 		}
 	}
 	if err := s.host.Connect(ctx, p2ppeer.AddrInfo{ID: id}); err != nil {
@@ -32,6 +32,6 @@ func TestLocate(t *testing.T) {
 	gone := newHost(t)
 	gone.Close()
 	if s.Locate(ctx, gone.ID()) == nil {
-		t.Error("found a peer that no other peer knows")
+		t.Error("a peer that no other peer knows was found")
 	}
 }

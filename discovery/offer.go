@@ -216,10 +216,10 @@ func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
 // valid rejects implausible numbers and unprintable names.
 func (o *Offer) valid() error {
 	if o.SlotsTotal < 0 || o.SlotsTotal > maxSlots || o.SlotsFree < 0 || o.SlotsFree > o.SlotsTotal {
-		return fmt.Errorf("%d free of %d slots", o.SlotsFree, o.SlotsTotal)
+		return fmt.Errorf("slots: %d of %d free", o.SlotsFree, o.SlotsTotal)
 	}
 	if o.MaxJobs < 0 || o.MaxJobs > maxSlots || o.Jobs < 0 || o.Jobs > maxSlots {
-		return fmt.Errorf("%d of %d jobs", o.Jobs, o.MaxJobs)
+		return fmt.Errorf("jobs: %d of %d", o.Jobs, o.MaxJobs)
 	}
 	if o.MemoryBytes > maxMemoryBytes {
 		return fmt.Errorf("%d bytes of memory", o.MemoryBytes)
@@ -270,9 +270,9 @@ func (o *Offer) current(now time.Time) error {
 func (o *Offer) full() string {
 	switch {
 	case o.SlotsFree == 0:
-		return fmt.Sprintf("0 free of %d slots", o.SlotsTotal)
+		return fmt.Sprintf("slots: 0 of %d free", o.SlotsTotal)
 	case o.MaxJobs > 0 && o.Jobs >= o.MaxJobs:
-		return fmt.Sprintf("%d of %d jobs running", o.Jobs, o.MaxJobs)
+		return fmt.Sprintf("jobs: %d of %d running", o.Jobs, o.MaxJobs)
 	}
 	return ""
 }

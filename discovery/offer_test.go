@@ -105,7 +105,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"another network", func(o *Offer) { o.Network = "elsewhere" }, id, 0, OtherNetwork, "elsewhere"},
 		{"an expired offer", func(*Offer) {}, id, offerLifetime + clockSkew + time.Second, Expired, "ago"},
 		{"an offer of the future", func(*Offer) {}, id, -clockSkew - time.Second, Expired, "future"},
-		{"more slots free than there are", func(o *Offer) { o.SlotsFree = 5 }, id, 0, BadOffer, "5 free of 4"},
+		{"more slots free than there are", func(o *Offer) { o.SlotsFree = 5 }, id, 0, BadOffer, "slots: 5 of 4 free"},
 		{"absurdly many slots", func(o *Offer) { o.SlotsTotal = maxSlots + 1 }, id, 0, BadOffer, "slots"},
 		{"negative slots", func(o *Offer) { o.SlotsFree = -1 }, id, 0, BadOffer, "slots"},
 		{"absurdly many jobs", func(o *Offer) { o.Jobs = maxSlots + 1 }, id, 0, BadOffer, "jobs"},
@@ -164,8 +164,8 @@ func TestFull(t *testing.T) {
 		want  string
 	}{
 		{"slots and no job limit", Offer{SlotsTotal: 2, SlotsFree: 1, Jobs: 9}, ""},
-		{"no slots", Offer{SlotsTotal: 2}, "0 free of 2 slots"},
-		{"job limit reached", Offer{SlotsTotal: 2, SlotsFree: 1, MaxJobs: 1, Jobs: 1}, "1 of 1 jobs running"},
+		{"no slots", Offer{SlotsTotal: 2}, "slots: 0 of 2 free"},
+		{"job limit reached", Offer{SlotsTotal: 2, SlotsFree: 1, MaxJobs: 1, Jobs: 1}, "jobs: 1 of 1 running"},
 		{"job limit not reached", Offer{SlotsTotal: 2, SlotsFree: 1, MaxJobs: 2, Jobs: 1}, ""},
 	} {
 		if got := tt.offer.full(); got != tt.want {
@@ -181,7 +181,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if o, err := openOffer(data, id, "test", testNow); err == nil && o.valid() != nil {
-			t.Errorf("accepted %+v", o)
+			t.Errorf("an invalid offer was accepted: %+v", o)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		if resp, err := s.answer(&req, "asker"); err != nil || len(resp.GetEnvelope()) > 0 {
-			t.Errorf("another network was told %v, %v", resp, err)
+			t.Errorf("a peer of another network got an offer: %v, %v", resp, err)
 		}
 	})
 }

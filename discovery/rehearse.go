@@ -16,7 +16,7 @@ type Rehearsal struct {
 	Need   Need
 	Near   []p2ppeer.ID  // peers known without a lookup, in the order of Candidates
 	Hints  []Hint        // results of the lookup, ordered by time
-	Ended  time.Duration // end of the lookup; not before the last hint
+	Ended  time.Duration // end of the lookup, which is not before the last hint
 	Ask    func(p2ppeer.ID) Reply
 
 	// Estimate returns the estimated distance of a peer, if known. It may be nil.

@@ -28,11 +28,11 @@ func TestRehearsalTiming(t *testing.T) {
 		t.Errorf("got candidates %v, want %v", got, want)
 	}
 	if p.Asked != 4 || p.Enough != 60*ms || p.Took != 130*ms {
-		t.Errorf("asked %d, enough after %v, ended after %v; want 4, 60 ms, 130 ms", p.Asked, p.Enough, p.Took)
+		t.Errorf("%d peers were asked, enough slots after %v, end after %v; want 4, 60 ms, 130 ms", p.Asked, p.Enough, p.Took)
 	}
 	r.Need.Slots = 9
 	if p := r.Play(); p.Enough != 0 || p.Took != 3010*ms {
-		t.Errorf("enough after %v, ended after %v; want 0, and the end of the last request", p.Enough, p.Took)
+		t.Errorf("enough slots after %v, end after %v; want 0, and the end of the last request", p.Enough, p.Took)
 	}
 }
 

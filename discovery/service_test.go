@@ -135,7 +135,7 @@ func TestOffersNameTheMachine(t *testing.T) {
 	s.book.hint(addrInfo(unnamed.host), time.Now())
 	candidates, _, err := s.Candidates(testContext(t), Need{All: true})
 	if err != nil || len(candidates) != 3 {
-		t.Fatalf("got %v, %v", candidates, err)
+		t.Fatalf("the candidates are %v, %v, want 3", candidates, err)
 	}
 	for _, c := range candidates {
 		want := named(s.host.ID())
@@ -226,7 +226,7 @@ func TestUnreachableSupernodeIsReported(t *testing.T) {
 	s := newService(t, newHost(t), cfg)
 	err := s.Introduced(testContext(t))
 	if err == nil {
-		t.Fatal("introduced without a supernode")
+		t.Fatal("the peer was introduced without a supernode")
 	}
 	for _, want := range []string{"no supernode reached", cfg.Supernodes[0].Addrs[0].String(), "connection refused"} {
 		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
@@ -260,12 +260,12 @@ func TestIntroductionIsRetriedUntilTheSupernodeStarts(t *testing.T) {
 	s := newService(t, newHost(t), cfg)
 	ctx := testContext(t)
 	if err := s.Introduced(ctx); err == nil {
-		t.Fatal("introduced without a supernode")
+		t.Fatal("the peer was introduced without a supernode")
 	}
 	super := newService(t, newHost(t, libp2p.Identity(key), libp2p.ListenAddrs(addr)), testConfig())
 	for s.Introduced(ctx) != nil {
 		if ctx.Err() != nil {
-			t.Fatal("never introduced")
+			t.Fatal("the peer was never introduced")
 		}
 	}
 	wantAll(t, s, []*Service{s, super})

@@ -35,10 +35,10 @@ func TestRecordsOutlivePeers(t *testing.T) {
 	}
 	candidates, considered, err := s.Candidates(ctx, Need{All: true})
 	if err != nil || len(candidates) != 2 || ids(candidates)[id] {
-		t.Errorf("got %v, %v", candidates, err)
+		t.Errorf("the candidates are %v, %v, want 2 without the closed peer", candidates, err)
 	}
 	if len(considered) != 1 || considered[0].Peer != id || considered[0].Reason != Unreachable && considered[0].Reason != Silent {
-		t.Errorf("considered %v, want the closed peer", considered)
+		t.Errorf("the search considered %v, want the closed peer", considered)
 	}
 }
 
@@ -61,7 +61,7 @@ func TestManyRecordsAreFound(t *testing.T) {
 		found++
 	}
 	if found < many {
-		t.Errorf("found %d records of %d", found, many)
+		t.Errorf("the search found %d records of %d", found, many)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestEveryDecoderIsFuzzed(t *testing.T) {
 		}
 	}
 	if found < 10 {
-		t.Errorf("found %d packages that decode", found)
+		t.Errorf("only %d packages that decode messages were found", found)
 	}
 }
 

@@ -37,7 +37,7 @@ func rows(t *testing.T) (all []row) {
 		}
 	}
 	if len(all) < 100 {
-		t.Fatalf("found %d rows", len(all))
+		t.Fatalf("only %d rows were found", len(all))
 	}
 	return all
 }

@@ -60,7 +60,7 @@ func TestCopiedHome(t *testing.T) {
 	copied := loopback.startPeer(t, copyHome(t, original.home), "--supernode", supernode.addr)
 	expectRefusedCopy(t, copied)
 	if len(copied.ready) > 0 {
-		t.Error("the copy was ready")
+		t.Error("the copy reported that it was ready")
 	}
 	original.kill()
 	again := bootAt(t, original.home, "--supernode", supernode.addr)
@@ -84,6 +84,6 @@ func TestLANCopiedHome(t *testing.T) {
 	copied := machines[2].startPeer(t, copyHome(t, original.home), "--slots", "1")
 	expectRefusedCopy(t, copied)
 	if !original.alive() || !witness.alive() {
-		t.Error("another peer ended")
+		t.Error("the original peer or the witness ended")
 	}
 }

@@ -226,7 +226,7 @@ func (v *escapeTarget) expectNeighbour(t *testing.T) {
 			v.steps, _ = strconv.Atoi(all[len(all)-1][1])
 		}
 		if v.steps < before+20 {
-			return fmt.Errorf("step %d, after %d", v.steps, before)
+			return fmt.Errorf("the neighbour is in step %d, after step %d", v.steps, before)
 		}
 		return nil
 	})
@@ -248,7 +248,7 @@ func (v *escapeTarget) expectUnharmed(t *testing.T) {
 	}
 	v.expectNeighbour(t)
 	if n := v.heard.Load(); n > 0 {
-		t.Errorf("%d connections", n)
+		t.Errorf("the peer has %d connections", n)
 	}
 	if info, err := os.Stat(filepath.Join(v.outside, "secret")); err != nil {
 		t.Error(err)
@@ -265,7 +265,7 @@ func (v *escapeTarget) expectUnharmed(t *testing.T) {
 		for _, pid := range left {
 			syscall.Kill(pid, syscall.SIGKILL)
 		}
-		t.Errorf("processes %d are left", left)
+		t.Errorf("processes %d are left on the machine", left)
 	}
 }
 
@@ -430,7 +430,7 @@ func (v *escapeTarget) runOutputFlood(t *testing.T) {
 	j.wait()
 	eventually(t, "the flood's end", func() error {
 		if left := processesNaming("-home=" + v.peer.home); len(left) > 0 {
-			return fmt.Errorf("processes %d", left)
+			return fmt.Errorf("processes %d are left", left)
 		}
 		return nil
 	})
@@ -492,7 +492,7 @@ func (v *escapeTarget) runEscapes(t *testing.T) {
 				case name == "own child" && what == "works":
 					works = true
 				default:
-					t.Errorf("%s: %s", name, what)
+					t.Errorf("the program printed %s: %s", name, what)
 				}
 			}
 			if stopped < least[group] {

@@ -33,7 +33,7 @@ func (p *peerProcess) finds(n int) error {
 		return err
 	}
 	if len(found) != n {
-		return fmt.Errorf("finds %d, want %d", len(found), n)
+		return fmt.Errorf("the search finds %d peers, want %d", len(found), n)
 	}
 	return nil
 }

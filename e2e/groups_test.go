@@ -29,10 +29,10 @@ type delegation struct {
 // delegations are typical for owners: a service, the user's own scope (systemd-run --user --scope),
 // a scope where users get few controllers, and no delegation on a system with groups.
 var delegations = map[string]delegation{
-	"root":     {0, []string{"cpu", "memory", "pids"}, nil},
-	"user":     {ordinary, []string{"cpu", "memory", "pids"}, nil},
-	"user few": {ordinary, []string{"memory", "pids"}, []string{"cpu"}},
-	"user not": {ordinary, nil, []string{"memory", "cpu", "processes"}},
+	"root":                      {0, []string{"cpu", "memory", "pids"}, nil},
+	"user":                      {ordinary, []string{"cpu", "memory", "pids"}, nil},
+	"user with few controllers": {ordinary, []string{"memory", "pids"}, []string{"cpu"}},
+	"user without delegation":   {ordinary, nil, []string{"memory", "cpu", "processes"}},
 }
 
 // crowdedHang is the tolerated hang of peers that get little processor time, such as thirty peers
@@ -86,7 +86,7 @@ func TestO1JobsInGroupsOfVersion2(t *testing.T) {
 	}
 	expectNothingLeft(t, peers)
 	if s := j.wait(); s != 70 {
-		t.Errorf("ended with status %d, want 70", s)
+		t.Errorf("p2prun ended with status %d, want 70", s)
 	}
 }
 
@@ -184,7 +184,7 @@ func (p *peerProcess) expectUnenforced(t *testing.T, want []string) {
 		t.Logf("%s is not enforced: %s", u.Limit, u.Why)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("reported as not enforced: %v, want %v", got, want)
+		t.Errorf("the limits reported as not enforced are %v, want %v", got, want)
 	}
 	if said := strings.Count(p.log.String(), "a limit of programs cannot be enforced here"); said != len(want) {
 		t.Errorf("the log names %d unenforced limits, want %d", said, len(want))
@@ -206,7 +206,7 @@ func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float
 		had := (p.computed(t) - before[p]).Seconds() / time.Since(begun).Seconds() * 100
 		t.Logf("used %.1f %% of the limit; not enforced: %v", had/most*100, d.unenforced)
 		if !slices.Contains(d.unenforced, "cpu") && had > most*1.05 || had <= 0 {
-			t.Errorf("used %.1f %% of a processor, want at most %.0f %%", had, most)
+			t.Errorf("the job used %.1f %% of a processor, want at most %.0f %%", had, most)
 		}
 	}
 }

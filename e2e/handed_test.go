@@ -39,12 +39,12 @@ func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
 		for rank, lines := range nemesis.ByRank(j.stdout.String()) {
 			at := slices.Index(wanted[rank], lines[0])
 			if at < 0 || at > next[rank] { // earlier lines may be repeated
-				t.Fatalf("%q, after %d lines", lines[0], next[rank])
+				t.Fatalf("p2prun printed %q after %d lines", lines[0], next[rank])
 			}
 			twice += next[rank] - at
 			for _, line := range lines {
 				if at == len(wanted[rank]) || wanted[rank][at] != line {
-					t.Fatalf("%q, after %d lines", line, at)
+					t.Fatalf("p2prun printed %q after %d lines", line, at)
 				}
 				at++
 			}
@@ -122,7 +122,7 @@ func TestAttachHanded(t *testing.T) {
 			}
 			if c.kill == "both" {
 				if early := attach(t, own.home); early.wait() != 69 || !strings.Contains(early.stderr.String(), "which has ended") {
-					t.Errorf("attached without a p2pboot: exit status %d", early.status)
+					t.Errorf("attach without a p2pboot: exit status %d, want 69", early.status)
 				}
 			}
 			h.restart(c.kill, peers[0])
@@ -150,7 +150,7 @@ func (h *handing) expectOver(peers []*peerProcess, want []string) {
 func (p *peerProcess) noJobs() error {
 	left, err := os.ReadDir(filepath.Join(p.home, "jobs"))
 	if len(left) > 0 {
-		return fmt.Errorf("left: %v", left)
+		return fmt.Errorf("the folder of kept jobs contains %v", left)
 	}
 	return err
 }
@@ -297,7 +297,7 @@ func TestO2HaltCancelsHandedJobs(t *testing.T) {
 			eventually(t, "a job without an attached p2prun", own.unattached)
 			args := append([]string{"--home", own.home}, strings.Fields(how)...)
 			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), args...).CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, out)
+				t.Fatalf("p2phalt: %v\n%s", err, out)
 			}
 			expectNothingLeft(t, peers)
 			if err := own.noJobs(); err != nil {

@@ -112,7 +112,7 @@ func (s attackedPeer) expectOver(t *testing.T, worst status) {
 	eventually(t, "the peer's resource use", func() (err error) {
 		now, err = s.victim.status()
 		if err == nil && (now.Use.Goroutines > s.idle.Use.Goroutines+100 || now.Use.Streams > s.idle.Use.Streams) {
-			err = fmt.Errorf("%+v, and %+v before", now.Use, s.idle.Use)
+			err = fmt.Errorf("the peer uses %+v, and used %+v before", now.Use, s.idle.Use)
 		}
 		return err
 	})
@@ -163,7 +163,7 @@ func TestHostilePeer(t *testing.T) {
 	eventually(t, "the log", logged(s.victim, enemy.ID().String()))
 	lines := strings.Count(s.victim.log.String(), enemy.ID().String())
 	if t.Logf("the attacker is named in %d lines", lines); lines > 50 {
-		t.Error("want at most 50 lines")
+		t.Error("want at most 50 lines that name the attacker")
 	}
 	s.expectService(t, loopback)
 	s.victim.expectGrowth(t, s.memory, 96<<20)

@@ -149,11 +149,11 @@ func TestT4CacheIsShownAndTrimmed(t *testing.T) {
 		}
 	}
 	if !before.Running || fromWeb != 2 || used == 0 || used >= before.Bytes {
-		t.Errorf("while a job runs: %+v", before)
+		t.Errorf("the cache while a job runs: %+v", before)
 	}
 	cacheOf(t, own.home, "clear")
 	if after := cacheOf(t, own.home); after.Bytes != used {
-		t.Errorf("cleared while a job runs: %+v; want its %d bytes left", after, used)
+		t.Errorf("the cache, cleared while a job runs: %+v; want the %d bytes of the job left", after, used)
 	}
 	j.cmd.Process.Signal(os.Interrupt)
 	if s := j.wait(); s != 130 {
@@ -162,11 +162,11 @@ func TestT4CacheIsShownAndTrimmed(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{own})
 	own.kill()
 	if after := cacheOf(t, own.home); after.Running || after.Bytes != used {
-		t.Errorf("after the peer was killed: %+v; want %d bytes", after, used)
+		t.Errorf("the cache after the peer was killed: %+v; want %d bytes", after, used)
 	}
 	cacheOf(t, own.home, "trim", "--to", "0")
 	if after := cacheOf(t, own.home); after.Bytes != 0 || len(after.Contents) != 0 {
-		t.Errorf("trimmed to nothing: %+v", after)
+		t.Errorf("the cache, trimmed to nothing: %+v", after)
 	}
 }
 

@@ -28,7 +28,7 @@ func expectExceeded(t *testing.T, peers []*peerProcess, name, content, limit, ki
 	}
 	j := submit(t, t.TempDir(), append(options, "--supernode", peers[0].addr, "-n", "1", "-w", "30", program)...)
 	if s := j.wait(); s != 70 {
-		t.Errorf("ended with status %d, want 70", s)
+		t.Errorf("p2prun ended with status %d, want 70", s)
 	}
 	for _, want := range []string{"exceeded the limit of " + limit, `"limit":"` + kind + `"`} {
 		if !strings.Contains(j.stderr.String(), want) {
@@ -64,6 +64,6 @@ func TestS4GroupsAreRemovedWhenThePeerIsKilled(t *testing.T) {
 	p.kill()
 	expectNothingLeft(t, []*peerProcess{p})
 	if s := j.wait(); s != 70 {
-		t.Errorf("ended with status %d, want 70", s)
+		t.Errorf("p2prun ended with status %d, want 70", s)
 	}
 }

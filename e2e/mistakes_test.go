@@ -97,7 +97,7 @@ func TestMistakes(t *testing.T) {
 	t.Run("halt without a peer", func(t *testing.T) {
 		out, err := exec.Command(filepath.Join(bin, "p2phalt"), "--home", t.TempDir()).CombinedOutput()
 		if exitCode(err) != 69 || !strings.Contains(string(out), "no peer") {
-			t.Errorf("%v: %s", err, out)
+			t.Errorf("p2phalt without a peer: %v: %s", err, out)
 		}
 	})
 }
@@ -115,7 +115,7 @@ func TestCheckEndsADeadlock(t *testing.T) {
 	}
 	for _, says := range []string{
 		"deadlock: no rank can proceed",
-		"rank 0 waits in Recv(source 1, tag 9, world): the messages here have tag 1 from rank 1",
+		"rank 0 waits in Recv(source 1, tag 9, world): the messages that have arrived have tag 1 from rank 1",
 		"rank 1 waits in Recv(source 0, tag 1, world)",
 	} {
 		if text := j.stderr.String(); !strings.Contains(text, says) {
@@ -214,7 +214,7 @@ func TestHalt(t *testing.T) {
 				args = append(args, mode)
 			}
 			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), args...).CombinedOutput(); err != nil {
-				t.Errorf("%v: %s", err, out)
+				t.Errorf("p2phalt: %v: %s", err, out)
 			}
 			if master.alive() {
 				<-master.ended

@@ -220,10 +220,10 @@ func (p *peerProcess) awaitConnection(to *peerProcess, wanted func(connection) b
 		}
 		i := slices.IndexFunc(s.Connections, func(c connection) bool { return c.Peer == to.id })
 		if i < 0 {
-			return errors.New("none")
+			return errors.New("there is no connection")
 		}
 		if last = s.Connections[i]; !wanted(last) {
-			return fmt.Errorf("%s: %s", last.Way, last.Why)
+			return fmt.Errorf("the connection is %s: %s", last.Way, last.Why)
 		}
 		return nil
 	})
@@ -297,7 +297,7 @@ func TestNATHolePunchedLater(t *testing.T) {
 	homes[1].block(homes[0], true)
 	g := i.natGrid(homes...)
 	g.peers[0].awaitWay(g.peers[1], "relayed")
-	gaveUp := regexp.MustCompile(`no hole was punched \(tried ([3-9]|\d\d+) times\)`)
+	gaveUp := regexp.MustCompile(`no hole was punched \(attempts: ([3-9]|\d\d+)\)`)
 	g.peers[0].awaitConnection(g.peers[1], func(c connection) bool { return gaveUp.MatchString(c.Why) })
 	homes[0].block(homes[1], false)
 	homes[1].block(homes[0], false)

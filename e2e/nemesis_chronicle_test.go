@@ -159,7 +159,7 @@ func TestChronicleRecordsFailures(t *testing.T) {
 		t.Errorf("failures %v, want %v", c.failures, want)
 	}
 	if kept, over := c.state(); !kept || !over {
-		t.Errorf("kept %v, over %v", kept, over)
+		t.Errorf("a job that is over is kept: %v, over: %v", kept, over)
 	}
 	if at, ok := c.failedBy([]nemesis.Process{killed, second}); !ok || at != 4*time.Second {
 		t.Errorf("both failed by %v, %v", at, ok)
@@ -191,9 +191,9 @@ func TestChronicleRecordsReplicasSetAside(t *testing.T) {
 		failed = append(failed, f.Process)
 	}
 	if want := []nemesis.Process{{Rank: 1, Replica: 1}, {Rank: 0, Replica: 0}}; !slices.Equal(failed, want) {
-		t.Errorf("failed: %v, want %v", failed, want)
+		t.Errorf("the failed processes are %v, want %v", failed, want)
 	}
 	if want := (nemesis.Process{Rank: 0, Replica: 1}); len(c.abandoned) != 1 || !c.abandoned[want] {
-		t.Errorf("abandoned: %v, want %v", c.abandoned, want)
+		t.Errorf("the abandoned processes are %v, want %v", c.abandoned, want)
 	}
 }

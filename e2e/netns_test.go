@@ -83,7 +83,7 @@ func (ns netns) run(t *testing.T, words ...string) {
 	err := ns.do(func() error {
 		out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("%s: %w\n%s", strings.Join(words, " "), err, out)
+			return fmt.Errorf("run %s: %w\n%s", strings.Join(words, " "), err, out)
 		}
 		return nil
 	})

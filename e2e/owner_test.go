@@ -62,7 +62,7 @@ func TestS3PolicyRefusalIsImmediate(t *testing.T) {
 		CPU, Memory, Staged, Output                           int64
 	}
 	if err := json.Unmarshal([]byte(out), &past); err != nil || len(past) != 1 {
-		t.Fatalf("want one job in the history, got %v:\n%s", err, out)
+		t.Fatalf("want one job in the history, got error %v and:\n%s", err, out)
 	}
 	e, least := past[0], int64(0)
 	if groups, _ := os.ReadFile(filepath.Join(third.home, "cgroups")); strings.Contains(string(groups), "/cgroup/memory") {
@@ -233,14 +233,14 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 			go func() { // ends with p2phalt, which ends with the peer
 				out, err := exec.Command(filepath.Join(bin, "p2phalt"), append(c.args, "--home", p.home)...).CombinedOutput()
 				if err != nil || !strings.HasSuffix(string(out), c.prints) {
-					err = fmt.Errorf("%w\n%s", err, out)
+					err = fmt.Errorf("p2phalt: %w\n%s", err, out)
 				}
 				halted <- err
 			}()
 			if c.status == 0 {
 				eventually(t, "a peer that drains", func() error {
 					if out, err := p2pboot("status", "--home", p.home); err != nil || !strings.Contains(out, "draining") {
-						return fmt.Errorf("%w in:\n%s", err, out)
+						return fmt.Errorf("p2pboot status does not show that the peer drains: %w:\n%s", err, out)
 					}
 					return nil
 				})
@@ -290,7 +290,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 			err = json.Unmarshal([]byte(out), &hosted)
 		}
 		if err == nil && (len(hosted) != 1 || hosted[0].Use.CPU <= 0 || hosted[0].Use.Memory <= 0) {
-			err = fmt.Errorf("got %s", out)
+			err = fmt.Errorf("p2pboot jobs printed %s", out)
 		}
 		return err
 	})
@@ -319,7 +319,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	eventually(t, "the end of the quiet hours", func() error {
 		out, err := p2pboot("status", "--home", owner.home)
 		if err == nil && strings.Contains(out, "suspended") {
-			err = fmt.Errorf("suspended in:\n%s", out)
+			err = fmt.Errorf("a job is still suspended in:\n%s", out)
 		}
 		return err
 	})
@@ -370,7 +370,7 @@ func TestO2QuietHoursSuspendJobsThatCannotMigrate(t *testing.T) {
 				eventually(t, "a suspended job", func() error {
 					out, err := p2pboot("jobs", "--home", owner.home)
 					if err == nil && !strings.Contains(out, "running, suspended") {
-						err = fmt.Errorf("got %s", out)
+						err = fmt.Errorf("p2pboot jobs printed %s", out)
 					}
 					return err
 				})

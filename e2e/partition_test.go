@@ -47,7 +47,7 @@ func expectStepperBegins(t *testing.T, j *job, n, steps, every int) {
 		line = strings.TrimSuffix(line, "\n")
 		rank := rankOf(line)
 		if left := want[rank]; len(left) == 0 || left[0] != line {
-			t.Fatalf("printed %q, want %q", line, left[:min(len(left), 1)])
+			t.Fatalf("p2prun printed %q, want %q", line, left[:min(len(left), 1)])
 		}
 		want[rank] = want[rank][1:]
 	}

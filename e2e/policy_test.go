@@ -44,7 +44,7 @@ func TestS3PolicyByDefault(t *testing.T) {
 	}
 	var past []struct{ Submitter, Class, Kind, Digest, Signed string }
 	if err := json.Unmarshal([]byte(out), &past); err != nil || len(past) != 2 {
-		t.Fatalf("want the two jobs that ran, got %v:\n%s", err, out)
+		t.Fatalf("want the two jobs that ran in the history, got error %v and:\n%s", err, out)
 	}
 	for i, line := range []map[string]any{mine, taken} { // newest first
 		e := past[i]

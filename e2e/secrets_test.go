@@ -81,11 +81,11 @@ func (m *machine) joins(t *testing.T, home, token string) string {
 		return string(out), err
 	}
 	if out, err := join(token); err == nil {
-		t.Errorf("accepted on the command line: %s", out)
+		t.Errorf("an invitation on the command line was accepted: %s", out)
 	}
 	out, err := join("-")
 	if err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("p2pboot network join: %v: %s", err, out)
 	}
 	return out
 }

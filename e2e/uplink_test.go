@@ -89,7 +89,7 @@ func (h *home) copyTime(t *testing.T, to *machine, bytes int64) time.Duration {
 			defer c.Close()
 			var n int64
 			if n, err = io.Copy(io.Discard, c); err == nil && n != bytes {
-				err = fmt.Errorf("received %d of %d bytes", n, bytes)
+				err = fmt.Errorf("the receiver got %d of %d bytes", n, bytes)
 			}
 		}
 		got <- err

@@ -30,7 +30,7 @@ func TestSubmitterKilledWhileItHoldsSlots(t *testing.T) {
 	victim.cmd.Process.Kill()
 	expectNothingLeft(t, responsive)
 	if s := submit(t, t.TempDir(), append(run, "-n", "2", ring)...).wait(); s != 0 {
-		t.Errorf("another job: exit status %d", s)
+		t.Errorf("a job without the victim: exit status %d", s)
 	}
 }
 

@@ -66,16 +66,16 @@ func TestAccusedMemberIsProbedBrieflyAndFailed(t *testing.T) {
 	d := settled(t)
 	out := receive(t, d, Message{From: 1, Kind: Accuse, Heartbeat: d.heartbeat, About: 5, Reach: 3})
 	if got, want := kinds(out), []Kind{Accuse, Accuse, Ping}; !slices.Equal(got, want) || d.State(5) != Suspect {
-		t.Fatalf("sent %v, state %v; want %v, suspect", got, d.State(5), want)
+		t.Fatalf("the detector sent %v, and the accused member is %v; want %v and suspect", got, d.State(5), want)
 	}
 	if again := receive(t, d, Message{From: 1, Kind: Accuse, Heartbeat: d.heartbeat, About: 5, Reach: 3}); len(again.Send) != 0 {
-		t.Errorf("the same accusation again: sent %+v", again.Send)
+		t.Errorf("on the same accusation again, the detector sent %+v", again.Send)
 	}
 	if tickOn(d, 1); d.State(5) != Suspect {
-		t.Error("failed after an eighth of a period")
+		t.Error("the accused member failed after an eighth of a period")
 	}
 	if out := tickOn(d, 2); d.State(5) != Failed || slices.Contains(kinds(out), Accuse) {
-		t.Errorf("%v, sent %v; want failed, and no accusation of its own", d.State(5), kinds(out))
+		t.Errorf("the accused member is %v, and the detector sent %v; want failed, and no accusation of its own", d.State(5), kinds(out))
 	}
 }
 
@@ -94,7 +94,7 @@ func TestV3AccusedMemberThatAnswersIsLive(t *testing.T) {
 	receive(t, d, Message{From: 1, Kind: Accuse, Heartbeat: d.heartbeat, About: 5})
 	receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat})
 	if tickOn(d, 2*TicksPerPeriod); d.State(5) != Live {
-		t.Errorf("state %v", d.State(5))
+		t.Errorf("the member that answered is %v, want live", d.State(5))
 	}
 }
 
@@ -102,11 +102,11 @@ func TestGoneMemberIsFailedAtOnceAndAnnounced(t *testing.T) {
 	d := settled(t)
 	out := d.gone(5)
 	if want := slices.Repeat([]Kind{Accuse}, 6); d.State(5) != Failed || !slices.Equal(kinds(out), want) {
-		t.Errorf("%v, sent %v; want failed, %v", d.State(5), kinds(out), want)
+		t.Errorf("the member that is gone is %v, and the detector sent %v; want failed, %v", d.State(5), kinds(out), want)
 	}
 	for _, unknown := range []int{5, 0, -1, 8} {
 		if out := d.gone(unknown); len(out.Send)+len(out.Verdicts) != 0 {
-			t.Errorf("gone %d: %+v", unknown, out)
+			t.Errorf("a report that %d is gone had the effect %+v", unknown, out)
 		}
 	}
 }
@@ -115,23 +115,23 @@ func TestIndirectProbes(t *testing.T) {
 	d := settled(t)
 	ask := Message{From: 1, Kind: Ask, Heartbeat: d.heartbeat, About: 5}
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong, Ping}; !slices.Equal(got, want) {
-		t.Errorf("asked: sent %v, want %v", got, want)
+		t.Errorf("asked about a member, the detector sent %v, want %v", got, want)
 	}
 	out := receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat})
 	if len(out.Send) != 1 || out.Send[0].Kind != Confirm || out.Send[0].To != 1 || out.Send[0].About != 5 {
-		t.Errorf("answered: sent %+v, want a confirmation of 5 to 1", out.Send)
+		t.Errorf("after the member's answer, the detector sent %+v, want a confirmation of 5 to 1", out.Send)
 	}
 	if out := receive(t, d, Message{From: 5, Kind: Pong, Heartbeat: d.heartbeat}); len(out.Send) != 0 {
-		t.Errorf("answered again: sent %+v", out.Send)
+		t.Errorf("after the member's second answer, the detector sent %+v", out.Send)
 	}
 	ask.About = 0
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong}; !slices.Equal(got, want) {
-		t.Errorf("asked about this member: sent %v, want %v", got, want)
+		t.Errorf("asked about itself, the detector sent %v, want %v", got, want)
 	}
 	d.gone(5)
 	ask.About = 5
 	if got, want := kinds(receive(t, d, ask)), []Kind{Pong, Accuse}; !slices.Equal(got, want) {
-		t.Errorf("asked about a failed member: sent %v, want %v", got, want)
+		t.Errorf("asked about a failed member, the detector sent %v, want %v", got, want)
 	}
 }
 
@@ -140,13 +140,13 @@ func TestV3IndirectConfirmationClearsASuspect(t *testing.T) {
 	d.Report(5)
 	vouch := Message{From: 1, Kind: Confirm, Heartbeat: d.heartbeat, About: 5}
 	if receive(t, d, vouch); d.State(5) != Suspect {
-		t.Error("cleared by an unrequested confirmation")
+		t.Error("an unrequested confirmation cleared the suspect")
 	}
 	if got := kinds(tickOn(d, 1)); !slices.Contains(got, Ask) {
-		t.Errorf("sent %v, want indirect probes", got)
+		t.Errorf("the detector sent %v, want indirect probes", got)
 	}
 	if receive(t, d, vouch); d.State(5) != Live {
-		t.Errorf("state %v", d.State(5))
+		t.Errorf("the confirmed member is %v, want live", d.State(5))
 	}
 }
 

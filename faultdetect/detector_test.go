@@ -57,7 +57,7 @@ func TestNewRefusesWrongConfig(t *testing.T) {
 		"huge offset":      func(c *Config) { c.Offset = 1<<64 - 1 },
 	}
 	if _, err := New(right); err != nil {
-		t.Errorf("%+v: %v", right, err)
+		t.Errorf("valid configuration %+v: %v", right, err)
 	}
 	for name, spoil := range tests {
 		c := right
@@ -80,13 +80,13 @@ func TestOneTablePerPeriod(t *testing.T) {
 	}
 	slices.Sort(to)
 	if want := []int{1, 1, 3, 4, 6, 7}; !slices.Equal(to, want) {
-		t.Errorf("targets %v, want %v", to, want)
+		t.Errorf("the targets are %v, want %v", to, want)
 	}
 }
 
 func TestSingleMemberSendsNothing(t *testing.T) {
 	if out := ticks(newDetector(t, 1, 0), 0, 100); len(out.Send)+len(out.Verdicts) != 0 {
-		t.Errorf("got %+v", out)
+		t.Errorf("the only member sent messages or verdicts: %+v", out)
 	}
 }
 
@@ -102,7 +102,7 @@ func fallenSilent(t *testing.T) *Detector {
 	}
 	out := ticks(d, 11, 12)
 	if want := []Verdict{{Member: 1, State: Suspect, Silence: 2}}; !slices.Equal(out.Verdicts, want) {
-		t.Fatalf("verdicts %+v, want %+v", out.Verdicts, want)
+		t.Fatalf("the verdicts are %+v, want %+v", out.Verdicts, want)
 	}
 	return d
 }
@@ -111,10 +111,10 @@ func TestF1SuspectIsProbedForAPeriodThenFailed(t *testing.T) {
 	d := fallenSilent(t)
 	out := ticks(d, 12, 13)
 	if got, want := kinds(out), slices.Repeat([]Kind{Ping}, TicksPerPeriod-1); !slices.Equal(got, want) {
-		t.Errorf("sent %v, want %v", got, want)
+		t.Errorf("the detector sent %v, want %v", got, want)
 	}
 	if want := []Verdict{{Member: 1, State: Failed, Silence: 3}}; !slices.Equal(out.Verdicts, want) {
-		t.Errorf("verdicts %+v, want %+v", out.Verdicts, want)
+		t.Errorf("the verdicts are %+v, want %+v", out.Verdicts, want)
 	}
 	receive(t, d, Message{From: 1, To: 0, Kind: Pong, Heartbeat: offset + 13})
 	if out := ticks(d, 13, 30); d.State(1) != Failed || len(out.Send)+len(out.Verdicts) != 0 {
@@ -136,7 +136,7 @@ func TestV3AnySignOfLifeClearsASuspect(t *testing.T) {
 			d := fallenSilent(t)
 			out := receive(t, d, m)
 			if want := []Verdict{{Member: 1, State: Live}}; !slices.Equal(out.Verdicts, want) {
-				t.Errorf("verdicts %+v, want %+v", out.Verdicts, want)
+				t.Errorf("the verdicts are %+v, want %+v", out.Verdicts, want)
 			}
 			if out := ticks(d, 12, 13); len(out.Verdicts) != 0 {
 				t.Errorf("after the sign of life: %+v", out.Verdicts)
@@ -149,7 +149,7 @@ func TestPingIsAnsweredByPong(t *testing.T) {
 	d := newDetector(t, 4, 2)
 	out := receive(t, d, Message{From: 1, To: 2, Kind: Ping, Heartbeat: offset})
 	if len(out.Send) != 1 || out.Send[0].Kind != Pong || out.Send[0].To != 1 || out.Send[0].Heartbeat != offset {
-		t.Errorf("got %+v", out)
+		t.Errorf("the answer to a ping is %+v", out)
 	}
 }
 
@@ -158,28 +158,28 @@ func TestReportProbesAtOnce(t *testing.T) {
 	ticks(d, 0, 12)
 	out := d.Report(3)
 	if len(out.Send) != 1 || out.Send[0].Kind != Ping || out.Send[0].To != 3 || d.State(3) != Suspect {
-		t.Fatalf("got %+v", out)
+		t.Fatalf("after a report, the detector returned %+v", out)
 	}
 	if again := d.Report(3); len(again.Send)+len(again.Verdicts) != 0 {
 		t.Errorf("a second report: %+v", again)
 	}
 	receive(t, d, Message{From: 3, To: 0, Kind: Table, Heartbeat: offset + 12, Table: make([]uint64, 4)})
 	if d.State(3) != Suspect {
-		t.Error("cleared by a message that may have been sent before the report")
+		t.Error("a message that may have been sent before the report cleared the suspect")
 	}
 	// News that may be older than the report does not clear a suspect; newer news does.
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 12, Table: []uint64{0, 0, 0, offset + 12}})
 	if d.State(3) != Suspect {
-		t.Error("cleared by old news")
+		t.Error("old news cleared the suspect")
 	}
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 13, Table: []uint64{0, 0, 0, offset + 13}})
 	if d.State(3) != Suspect {
-		t.Error("cleared by a heartbeat of a period that began before the report")
+		t.Error("a heartbeat of a period that began before the report cleared the suspect")
 	}
 	ticks(d, 12, 13)
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 14, Table: []uint64{0, 0, 0, offset + 14}})
 	if d.State(3) != Live {
-		t.Error("not cleared by a heartbeat newer than the report")
+		t.Error("a heartbeat newer than the report did not clear the suspect")
 	}
 }
 
@@ -193,7 +193,7 @@ func TestReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 	d.Report(-1)
 	ticks(d, 10, 12)
 	if d.State(7) != Failed {
-		t.Errorf("state %v", d.State(7))
+		t.Errorf("the reported member is %v, want failed", d.State(7))
 	}
 }
 
@@ -201,13 +201,13 @@ func TestV3StoppedObserverProbesAgain(t *testing.T) {
 	d := fallenSilent(t)
 	d.Tick(12*simPeriod + simPeriod/2) // two questions have been sent
 	if out := d.Tick(90 * simPeriod); len(out.Verdicts) != 0 {
-		t.Fatalf("failed on waking up: %+v", out.Verdicts)
+		t.Fatalf("a member failed when this member woke up: %+v", out.Verdicts)
 	}
 	if got, want := d.Heartbeat(), uint64(offset+90); got != want {
-		t.Errorf("heartbeat %d, want %d: rounds must stay aligned", got, want)
+		t.Errorf("the heartbeat is %d, want %d: rounds must stay aligned", got, want)
 	}
 	if ticks(d, 90, 91); d.State(1) != Failed {
-		t.Errorf("state %v a period later", d.State(1))
+		t.Errorf("the silent member is %v a period later, want failed", d.State(1))
 	}
 }
 
@@ -247,7 +247,7 @@ func TestMergeTakesTheBoundedMaximum(t *testing.T) {
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 5, Table: []uint64{0, 0, 0, 0}})
 	m, ok := d.table()
 	if want := []uint64{offset + 5, offset + 5, offset, far}; !ok || !slices.Equal(m.Table, want) {
-		t.Errorf("table %v, want %v: this member, member 1, a heartbeat too far ahead, the greatest plausible one", m.Table, want)
+		t.Errorf("the table is %v, want %v: this member, member 1, a heartbeat too far ahead, the greatest plausible one", m.Table, want)
 	}
 }
 
@@ -258,6 +258,6 @@ func TestLaggingMemberCatchesUpSlowly(t *testing.T) {
 		receive(t, d, Message{From: 1, To: 0, Kind: Pong, Heartbeat: 1 << 61}) // a lying member
 	}
 	if got, want := d.Heartbeat(), uint64(offset+160+10); got > want || got < want-1 {
-		t.Errorf("heartbeat %d after 160 periods, want about %d", got, want)
+		t.Errorf("the heartbeat is %d after 160 periods, want about %d", got, want)
 	}
 }

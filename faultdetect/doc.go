@@ -59,7 +59,7 @@
 // receiver covers the members between it and the next. A receiver first passes the accusation on, and
 // then asks the accused member itself for a quarter of a period. So no member can fail another by a mere
 // claim. Certain knowledge (Gone: a member's end was observed) spreads in the same way. So all members
-// know within a second of a process that is killed while its machine is alive, whatever n (F2).
+// know within a second of a process that is killed while its machine is alive, for every n (F2).
 //
 // Failed members get no gossip, because distances are counted in live members. The round remains that of
 // all n members, since survivors learn of a failure at different times and must agree on the round. The

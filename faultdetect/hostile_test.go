@@ -56,7 +56,7 @@ func FuzzStream(f *testing.F) {
 				t.Errorf("b's message counts as another member's: %+v", m)
 			}
 			if _, err := d.Receive(0, m); err != nil {
-				t.Errorf("read but refused: %v", err)
+				t.Errorf("the decoder accepted a message that the detector refuses: %v", err)
 			}
 		}
 	})

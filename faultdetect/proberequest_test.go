@@ -9,18 +9,18 @@ func TestProbeRequestsAreAnsweredOnce(t *testing.T) {
 	var ps probeRequests
 	for _, q := range []probeRequest{{5, 1, 3}, {5, 2, 3}, {5, 1, 4}, {6, 1, 2}} {
 		if !ps.add(q) {
-			t.Fatalf("refused %+v", q)
+			t.Fatalf("the request %+v was refused", q)
 		}
 	}
 	ps.expire(2)
 	if got := ps.take(6); got != nil {
-		t.Errorf("asked about 6: %v, want no member after the request expired", got)
+		t.Errorf("the members that asked about 6 are %v, want none after the request expired", got)
 	}
 	if got, want := ps.take(5), []int{1, 2}; !slices.Equal(got, want) {
-		t.Errorf("asked about 5: %v, want %v", got, want)
+		t.Errorf("the members that asked about 5 are %v, want %v", got, want)
 	}
 	if got := ps.take(5); got != nil {
-		t.Errorf("asked about 5 again: %v", got)
+		t.Errorf("the members that asked about 5 were returned again: %v", got)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestRingWithoutFailuresIsTheGroup(t *testing.T) {
 func TestRingCountsLiveMembersOnly(t *testing.T) {
 	r := ring{n: 8}.without(3).without(0).without(3).without(7)
 	if r.live() != 5 {
-		t.Errorf("%d live, want 5", r.live())
+		t.Errorf("%d members are live, want 5", r.live())
 	}
 	for _, tt := range []struct{ from, hops, want int }{
 		{1, 1, 2}, {2, 1, 4}, {4, -1, 2}, {6, 1, 1}, {1, -1, 6}, {1, 5, 1}, {1, 13, 5}, {5, -8, 1},

@@ -184,7 +184,7 @@ func TestV3ReportedMemberThatAnswersIsLive(t *testing.T) {
 			states = append(states, v.State)
 		}
 		if len(states) != 2 || states[0] != Suspect || states[1] != Live {
-			t.Errorf("verdicts %v, want suspect, live", states)
+			t.Errorf("the verdicts are %v, want suspect, live", states)
 		}
 	})
 }
@@ -196,7 +196,7 @@ func TestF1ReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 		time.Sleep(2 * DefaultPeriod)
 		told := g.told()[0]
 		if len(told) != 2 || told[1].State != Failed || told[1].Member != 3 {
-			t.Errorf("verdicts %+v, want member 3 suspect and failed", told)
+			t.Errorf("the verdicts are %+v, want member 3 suspect and failed", told)
 		}
 	})
 }

@@ -102,7 +102,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		d := newDetector(t, 4, 2)
 		if _, err := d.Receive(0, m); err != nil {
-			t.Errorf("decoded but refused: %v", err)
+			t.Errorf("the decoder accepted a message that the detector refuses: %v", err)
 		}
 		again, err := (&decoder{from: 1, to: 2, n: 4, last: []int64{8, 0, 6, 5}}).decode(out.encode(m))
 		if err != nil || !reflect.DeepEqual(again, m) {

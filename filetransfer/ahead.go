@@ -14,7 +14,7 @@ type ahead struct {
 
 	mu      sync.Mutex
 	flight  *flight
-	changed chan struct{} // holds an element if there may be room
+	changed chan struct{} // signals that there may be room
 }
 
 func newAhead() *ahead {

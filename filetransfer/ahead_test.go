@@ -42,10 +42,10 @@ func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 		begun := time.Now()
 		n, _ := io.Copy(io.Discard, theirs) // until the sender gives up
 		if n == 0 || n > firstWindow {
-			t.Errorf("received %d bytes, want 1 to %d", n, firstWindow)
+			t.Errorf("the receiver got %d bytes, want 1 to %d", n, firstWindow)
 		}
 		if took := time.Since(begun); took != stallTimeout {
-			t.Errorf("gave up after %v, want %v", took, stallTimeout)
+			t.Errorf("the sender gave up after %v, want %v", took, stallTimeout)
 		}
 	})
 }
@@ -91,7 +91,7 @@ func TestFlightsBetweenSites(t *testing.T) {
 				cancel()
 				<-ended
 				if counts["origin"] != tt.origin || counts["member"] != tt.member {
-					t.Errorf("sent acknowledgements to %v, want to the origin: %v, to the member: %v", counts, tt.origin, tt.member)
+					t.Errorf("acknowledgements were sent to %v, want to the origin: %v, to the member: %v", counts, tt.origin, tt.member)
 				}
 			})
 		})

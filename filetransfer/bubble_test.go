@@ -69,12 +69,12 @@ func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 					t.Fatalf("got %v after %v, want %v", err, time.Since(begun), tt.err)
 				}
 				if tried <= maxFailures {
-					t.Errorf("%d attempts", tried)
+					t.Errorf("the peer made %d attempts", tried)
 				}
 				if tt.err == nil {
 					wantFile(t, peer.store.Path(w.Digest), b)
 				} else if took := time.Since(begun); took < outageTimeout || took > 2*outageTimeout {
-					t.Errorf("gave up after %v", took)
+					t.Errorf("the peer gave up after %v", took)
 				}
 			})
 		})

@@ -22,13 +22,13 @@ func TestBuildNamesTheFileThatItCannotRead(t *testing.T) {
 	for _, bad := range []string{filepath.Join(dir, "missing"), dir, pipe} {
 		_, err := Build(t.Context(), []Source{{Path: "ok", From: filepath.Join(dir, "ok")}, {Path: "bad", From: bad}})
 		if err == nil || !strings.Contains(err.Error(), bad) {
-			t.Errorf("%s: got %v", bad, err)
+			t.Errorf("source %s: got %v, want an error that names it", bad, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Build(ctx, []Source{{Path: "ok", From: filepath.Join(dir, "ok")}}); err != nil && !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: got %v", err)
+		t.Errorf("with a cancelled context: got %v", err)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestBuildAndLocate(t *testing.T) {
 		t.Fatalf("got %v, %v; want %v", m, err, want)
 	}
 	if at := Locate(m, files); len(at) != 2 || at[m[0].Digest] != files[1] {
-		t.Errorf("located %v", at)
+		t.Errorf("Locate returned %v", at)
 	}
 	if _, err := Build(t.Context(), []Source{{Path: "b", From: files[0].From}, {Path: "b", From: files[1].From}}); err == nil {
 		t.Error("two files with one path were accepted")

@@ -77,7 +77,7 @@ func TestDownloadIsStored(t *testing.T) {
 	wantFile(t, store.Path(want), b)
 	wantBytesOfContents(t, store)
 	if s.complete != 1 {
-		t.Errorf("sent %d times, want once: the digest was known the second time", s.complete)
+		t.Errorf("the server sent the file %d times, want once: the digest was known the second time", s.complete)
 	}
 	if _, err := store.Put(t.Context(), "other", content(2, 900_000)); !errors.Is(err, errFull) {
 		t.Errorf("got %v: content that the job has downloaded was evicted (T4)", err)
@@ -101,7 +101,7 @@ func TestDownloadIsConditional(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.complete != 1 || s.unasked != want {
-			t.Errorf("sent %d times, unchanged %d times; want 1 and %d", s.complete, s.unasked, want)
+			t.Errorf("the server sent the file %d times and reported it unchanged %d times; want 1 and %d", s.complete, s.unasked, want)
 		}
 	}
 	s.content, s.etag = content(2, 1000), `"2"`
@@ -118,7 +118,7 @@ func TestT2DownloadIsResumed(t *testing.T) {
 			s.cut = 200_000
 			store := openStore(t, t.TempDir(), 1<<20)
 			if d, err := s.download(t, store, digest); err != nil || d != DigestOf(b) {
-				t.Fatalf("got %v, %v", d, err)
+				t.Fatalf("the download returned %v, %v", d, err)
 			}
 			if len(s.ranges) != 1 || s.ranges[0] == "bytes=0-" || s.complete != 1 {
 				t.Errorf("requested ranges %q, and %d times the whole file", s.ranges, s.complete)
@@ -158,7 +158,7 @@ func TestT1WrongPartIsFetchedAgain(t *testing.T) {
 	sp.Write(content(2, 100_000))
 	sp.close()
 	if d, err := s.download(t, store, digest); err != nil || d != DigestOf(b) {
-		t.Errorf("got %v, %v", d, err)
+		t.Errorf("the download returned %v, %v", d, err)
 	}
 	if len(s.ranges) != 1 || s.complete != 1 {
 		t.Errorf("requested ranges %q, and %d times the whole file; want once each", s.ranges, s.complete)
@@ -239,7 +239,7 @@ func TestDownloadDoesNotWaitForASilentServer(t *testing.T) {
 		progress: func(int64, int64) {}, stall: time.Millisecond, backoff: time.Microsecond,
 	}
 	if _, err := l.run(t.Context()); !errors.Is(err, errStalled) {
-		t.Errorf("got %v", err)
+		t.Errorf("the download returned %v, want errStalled", err)
 	}
 }
 
@@ -254,7 +254,7 @@ func TestDownloadKeepsPinnedContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := s.download(t, store, ""); err != nil || got != d {
-		t.Fatalf("got %v, %v", got, err)
+		t.Fatalf("the download returned %v, %v", got, err)
 	}
 	after, err := os.Stat(store.Path(d))
 	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {

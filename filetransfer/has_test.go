@@ -24,10 +24,10 @@ func TestHasAnswersOnlyAdmittedPeers(t *testing.T) {
 	stop := peer.Tell(func(id p2ppeer.ID) bool { return admitted && id == asker.host.ID() })
 	got, err := asker.Cached(t.Context(), peer.host.ID(), digests)
 	if err != nil || !slices.Equal(got, []bool{false, true, false}) {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("Cached returned %v, %v", got, err)
 	}
 	if got, err := peer.Cached(t.Context(), peer.host.ID(), digests); err != nil || !slices.Equal(got, []bool{false, true, false}) {
-		t.Errorf("asked itself: %v, %v", got, err)
+		t.Errorf("the peer asked itself: got %v, %v", got, err)
 	}
 	admitted = false
 	if _, err := asker.Cached(t.Context(), peer.host.ID(), digests); err == nil {

@@ -41,7 +41,7 @@ func TestLedgerGrantsAUnitToOnePeerAtATime(t *testing.T) {
 				t.Errorf("unit taken: %v, want %v", got, want)
 			}
 			if got := l.grant(3, two, tt.at); got != tt.want {
-				t.Errorf("granted: %v, want %v", got, tt.want)
+				t.Errorf("the unit was granted: %v, want %v", got, tt.want)
 			}
 			if !l.grant(4, two, tt.at) {
 				t.Error("another unit is not free")

@@ -124,7 +124,7 @@ func TestManifestRoundTrip(t *testing.T) {
 func TestUnmarshalBoundsTheCountBeforeDecoding(t *testing.T) {
 	empty := bytes.Repeat([]byte{0x0a, 0x00}, MaxEntries+1)
 	if _, err := UnmarshalManifest(empty); err == nil || !strings.Contains(err.Error(), "more than") {
-		t.Errorf("got %v", err)
+		t.Errorf("a manifest with too many entries: got %v", err)
 	}
 }
 

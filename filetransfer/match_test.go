@@ -53,7 +53,7 @@ func TestT3ReplacedFilesAreNotRead(t *testing.T) {
 			}
 			found, err := Match(t.Context(), dir, []string{"out"})
 			if err != nil || len(found) != 1 {
-				t.Fatalf("matched %v, %v", found, err)
+				t.Fatalf("Match returned %v, %v", found, err)
 			}
 			f, info, err := found[0].open()
 			if err != nil {
@@ -69,7 +69,7 @@ func TestT3ReplacedFilesAreNotRead(t *testing.T) {
 			offered := served{from: found[0], size: info.Size(), modTime: info.ModTime()}
 			b, refusal, err := readServed(offered, 0, make([]byte, pieceSize))
 			if b != nil || refusal != pb.Refusal_REFUSAL_UNREADABLE || err == nil {
-				t.Errorf("read %q, %v, %v", b, refusal, err)
+				t.Errorf("readServed returned %q, %v, %v", b, refusal, err)
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func TestMatchInDeepFolders(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "deep", strings.Repeat("d/", MaxPathDepth-1), "beyond"), nil)
 	if found, err := Match(t.Context(), dir, []string{"*.out"}); err != nil || len(found) != 1 {
-		t.Errorf("next to a deep folder: %v, %v", found, err)
+		t.Errorf("next to a deep folder, Match returned %v, %v", found, err)
 	}
 	if _, err := Match(t.Context(), dir, []string{"deep"}); err == nil {
 		t.Error("a too deeply nested file was matched")
@@ -155,7 +155,7 @@ func TestO4MatchingIsBounded(t *testing.T) {
 	work := int64(len(patterns)) * int64(len(patterns[0])+1) * int64(len(name)+1) * files / 10
 	c := collection{ctx: t.Context(), dir: dir, patterns: patterns, work: work}
 	if err := walk.Walk(dir, c.visit); !errors.Is(err, errTooMuchWork) || c.visited > files/5 {
-		t.Errorf("visited %d names of %d: %v", c.visited, files, err)
+		t.Errorf("Match visited %d names of %d: %v", c.visited, files, err)
 	}
 	// Usual patterns are far below the bound.
 	if usual := int64(len("results/*.out")+1) * int64(len("results/part-000.out")+1) * maxWalk * 64; usual > maxWork {

@@ -49,7 +49,7 @@ func TestMaterializeCreatesFiles(t *testing.T) {
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
-		t.Errorf("left over: %v, %v", entries, err)
+		t.Errorf("the target folder contains %v, %v", entries, err)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestMaterializeNewReplacesNoFile(t *testing.T) {
 			t.Errorf("%s: got %v, want fs.ErrExist", name, err)
 		}
 		if left, err := os.ReadDir(filepath.Join(dir, "d")); err != nil || len(left) != 1 {
-			t.Errorf("%s: left over: %v, %v", name, left, err)
+			t.Errorf("%s: the target folder contains %v, %v", name, left, err)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestT1CorruptedCacheNeverRuns(t *testing.T) {
 	dir := t.TempDir()
 	err := s.Materialize(t.Context(), m, dir)
 	if !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), m[0].Digest.String()) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("Materialize returned %v, want ErrMissing with the digest", err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("the folder contains %v", entries)
@@ -115,7 +115,7 @@ func TestT1CorruptedManifestIsNotRead(t *testing.T) {
 	}
 	d := put(t, s, "job", b)
 	if m, err := s.Manifest(t.Context(), d); err != nil || len(m) != 1 {
-		t.Fatalf("got %v, %v", m, err)
+		t.Fatalf("the manifest is %v, %v, want one entry", m, err)
 	}
 	other, _ := Manifest{{Path: "b"}}.Marshal()
 	writeFile(t, s.Path(d), other)
@@ -136,7 +136,7 @@ func TestT3SymbolicLinksDoNotEscape(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := s.Materialize(t.Context(), m, dir); err == nil {
-			t.Error("wrote through a symbolic link")
+			t.Error("Materialize wrote through a symbolic link")
 		}
 	})
 	t.Run("file", func(t *testing.T) {
@@ -160,10 +160,10 @@ func TestMaterializeReportsAnObstructingFolder(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "out/keep"), []byte("kept"))
 	err := s.Materialize(t.Context(), m, dir)
 	if !errors.Is(err, syscall.EISDIR) || !strings.Contains(err.Error(), "a directory exists at its path") {
-		t.Errorf("got %v", err)
+		t.Errorf("Materialize returned %v, want EISDIR", err)
 	}
 	wantFile(t, filepath.Join(dir, "out/keep"), []byte("kept"))
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("left over: %v", entries)
+		t.Errorf("the target folder contains %v", entries)
 	}
 }

@@ -15,7 +15,7 @@ func TestNamed(t *testing.T) {
 	}
 	for _, c := range cases {
 		if got := Named([]string{"none", c.pattern}, c.file); got != c.want {
-			t.Errorf("pattern %q, file %q: got %v", c.pattern, c.file, got)
+			t.Errorf("pattern %q, file %q: Named returned %v", c.pattern, c.file, got)
 		}
 		found := collection{patterns: []string{"none", c.pattern}, work: maxWork}
 		if got, err := found.matches(c.file); got != c.want || err != nil {

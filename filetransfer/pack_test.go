@@ -47,7 +47,7 @@ func TestPiecesAreCompressedIfWorthwhile(t *testing.T) {
 			}
 			got := make([]byte, len(test.b))
 			if err := unpack(got, packed); err != nil || !bytes.Equal(got, test.b) {
-				t.Errorf("unpacked: %v", err)
+				t.Errorf("the unpacked bytes differ: %v", err)
 			}
 			if p.speed == test.speed {
 				t.Error("the compression rate was not measured")

@@ -18,12 +18,12 @@ func TestContentIsFreeOnceNoJobPinsIt(t *testing.T) {
 		}
 	}
 	if got, want := p.remove("b"), []Digest{other}; !slices.Equal(got, want) {
-		t.Errorf("free after job b: %v, want %v", got, want)
+		t.Errorf("the contents free after job b are %v, want %v", got, want)
 	}
 	if got, want := p.remove("a"), []Digest{one}; !slices.Equal(got, want) {
-		t.Errorf("free after job a: %v, want %v", got, want)
+		t.Errorf("the contents free after job a are %v, want %v", got, want)
 	}
 	if got := p.remove("a"); got != nil || len(p.count)+len(p.jobs) > 0 {
-		t.Errorf("free after job a again: %v; left %v, %v", got, p.count, p.jobs)
+		t.Errorf("the contents free after job a was removed again are %v; pins left: %v, %v", got, p.count, p.jobs)
 	}
 }

@@ -30,16 +30,16 @@ func TestPlanUsesOnlyTheOriginInOrder(t *testing.T) {
 	p.connected(origin, 0)
 	units, fresh := asks(p, origin, 0)
 	if len(units) != soleWindow || fresh || units[0] != 0 || units[1] != 2 {
-		t.Fatalf("requests %v, fresh %v", units, fresh)
+		t.Fatalf("the plan requests %v, fresh %v", units, fresh)
 	}
 	p.arrived(origin, 0)
 	if units, _ = asks(p, origin, 0); len(units) != 1 || units[0] != soleWindow+1 {
-		t.Errorf("then requests %v", units)
+		t.Errorf("after the first unit, the plan requests %v", units)
 	}
 	p.disconnected(origin)
 	p.connected(origin, 0)
 	if units, _ = asks(p, origin, 0); len(units) != soleWindow || units[0] != 2 {
-		t.Errorf("requests %v on another stream", units)
+		t.Errorf("the plan requests %v on another stream", units)
 	}
 }
 
@@ -52,10 +52,10 @@ func TestPlanRequestsTheRarestFirst(t *testing.T) {
 	p.has(2, set(8, 0, 1), nil)
 	p.has(3, set(8, 0), []uint32{1})
 	if u, _, ok := p.next(1, 0); !ok || u != 2 {
-		t.Errorf("requests %d, want the unit that only this member has", u)
+		t.Errorf("the plan requests %d, want the unit that only this member has", u)
 	}
 	if _, _, ok := p.next(2, 0); !ok {
-		t.Error("requests nothing from the second member")
+		t.Error("the plan requests nothing from the second member")
 	}
 }
 
@@ -66,15 +66,15 @@ func TestPlanRequestsMissingUnitsFromTheOrigin(t *testing.T) {
 	p.has(1, set(4, 0, 1), nil)
 	units, fresh := asks(p, origin, 0)
 	if !fresh || len(units) != freshWindow || units[0]+units[1] != 5 {
-		t.Fatalf("requests %v, fresh %v; want 2 and 3", units, fresh)
+		t.Fatalf("the plan requests %v, fresh %v; want 2 and 3", units, fresh)
 	}
 	p.declined(set(4, 2, 3), 0)
 	p.declined(set(4, 2, 3), 0)
 	if units, _ = asks(p, origin, 0); units != nil {
-		t.Errorf("requests %v at once, although other peers are sent them", units)
+		t.Errorf("the plan requests %v at once, although the origin has given them to other peers", units)
 	}
 	if units, fresh = asks(p, origin, 2*originTimeout); len(units) == 0 || !fresh {
-		t.Errorf("requests %v when starving", units)
+		t.Errorf("the plan requests %v when starving", units)
 	}
 }
 
@@ -82,10 +82,10 @@ func TestPlanUsesTheOriginIfNoMemberIsReachable(t *testing.T) {
 	p := newPlan(160, newBitset(160), 2, 1, 0)
 	p.connected(origin, 0)
 	if units, fresh := asks(p, origin, 0); len(units) != freshWindow || !fresh {
-		t.Fatalf("requests %v, fresh %v", units, fresh)
+		t.Fatalf("the plan requests %v, fresh %v", units, fresh)
 	}
 	if units, fresh := asks(p, origin, memberTimeout); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("requests %v, fresh %v before any member is connected", units, fresh)
+		t.Errorf("the plan requests %v, fresh %v before any member is connected", units, fresh)
 	}
 }
 
@@ -95,10 +95,10 @@ func TestPlanWaitsLongerForMembersIfTheOriginWasSlow(t *testing.T) {
 	p.connected(origin, memberTimeout)
 	p.connected(origin, 2*memberTimeout) // only the first stream determines the time to reach the origin
 	if units, fresh := asks(p, origin, 4*memberTimeout-1); len(units) != freshWindow || !fresh {
-		t.Errorf("requests %v, fresh %v", units, fresh)
+		t.Errorf("the plan requests %v, fresh %v", units, fresh)
 	}
 	if units, fresh := asks(p, origin, 4*memberTimeout); len(units) != soleWindow-freshWindow || fresh {
-		t.Errorf("requests %v, fresh %v after a long time without members", units, fresh)
+		t.Errorf("the plan requests %v, fresh %v after a long time without members", units, fresh)
 	}
 }
 
@@ -109,21 +109,21 @@ func TestPlanEnlargesTheWindowOfAFastSource(t *testing.T) {
 	p.connected(1, 0)
 	p.has(1, newBitset(160), nil)
 	if units, _ := asks(p, origin, 0); len(units) != freshWindow {
-		t.Fatalf("first requests %v", units)
+		t.Fatalf("the plan first requests %v", units)
 	}
 	p.arrived(origin, quickInterval-1)
 	if units, _ := asks(p, origin, quickInterval); len(units) != quickFactor*freshWindow-1 {
-		t.Errorf("requests %v from a fast source", units)
+		t.Errorf("the plan requests %v from a fast source", units)
 	}
 	for range quickFactor*freshWindow - 1 {
 		p.arrived(origin, 3*quickInterval)
 	}
 	if units, _ := asks(p, origin, 3*quickInterval); len(units) != quickFactor*freshWindow-1 {
-		t.Errorf("requests %v from a fast and distant source, whose units arrive together", units)
+		t.Errorf("the plan requests %v from a fast and distant source, whose units arrive together", units)
 	}
 	p.arrived(origin, 5*quickInterval)
 	if units, _ := asks(p, origin, 5*quickInterval); len(units) != 0 {
-		t.Errorf("requests %v from the source once it is slow", units)
+		t.Errorf("the plan requests %v from the source once it is slow", units)
 	}
 }
 
@@ -148,17 +148,17 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 		p.has(id, set(units, own, neighbors), nil)
 	}
 	if got, _ := asks(p, 1, 0); !slices.Equal(got, []int{own}) {
-		t.Fatalf("requests %v from the slow site, want %d", got, own)
+		t.Fatalf("the plan requests %v from the slow site, want %d", got, own)
 	}
 	for now := time.Second; now < responseTimeout; now += time.Second {
 		p.sending(1, now) // some bytes of the unit
 		p.tick(now)
 		if got, _ := asks(p, 2, now); got != nil {
-			t.Fatalf("requests %v from a second site after %v", got, now)
+			t.Fatalf("the plan requests %v from a second site after %v", got, now)
 		}
 	}
 	if got, _ := asks(p, 2, responseTimeout+1); !slices.Equal(got, []int{own}) {
-		t.Errorf("requests %v from the second site, want %d", got, own)
+		t.Errorf("the plan requests %v from the second site, want %d", got, own)
 	}
 }
 
@@ -177,14 +177,14 @@ func TestPlanRequestsFromASecondSiteOnlyAtTheEnd(t *testing.T) {
 	first, _ := asks(p, 1, 0)
 	p.has(2, set(units, first...), nil)
 	if more, _ := asks(p, 2, 2*endgame); more != nil {
-		t.Fatalf("requests %v from a second site while another unit is not requested", more)
+		t.Fatalf("the plan requests %v from a second site while another unit is not requested", more)
 	}
 	p.arrived(1, 2*endgame)
 	if more, _ := asks(p, 1, 2*endgame); len(more) != 1 {
-		t.Fatalf("requests %v from the first site", more)
+		t.Fatalf("the plan requests %v from the first site", more)
 	}
 	if more, _ := asks(p, 2, 5*endgame); len(more) == 0 {
-		t.Error("requests nothing from a second site at the end")
+		t.Error("the plan requests nothing from a second site at the end")
 	}
 }
 
@@ -196,15 +196,15 @@ func TestPlanReassignsUnitsOfASilentMember(t *testing.T) {
 	p.connected(2, 0)
 	p.has(1, set(2, 0, 1), nil)
 	if units, _ := asks(p, 1, 0); len(units) != 2 {
-		t.Fatalf("requests %v", units)
+		t.Fatalf("the plan requests %v", units)
 	}
 	p.has(2, set(2, 0, 1), nil)
 	if units, _ := asks(p, 2, endgame); units != nil {
-		t.Fatalf("requests %v from another member at once", units)
+		t.Fatalf("the plan requests %v from another member at once", units)
 	}
 	p.tick(responseTimeout + 1)
 	if units, _ := asks(p, 2, responseTimeout+1); len(units) != 2 {
-		t.Errorf("requests %v from the other member", units)
+		t.Errorf("the plan requests %v from the other member", units)
 	}
 	p.sending(1, responseTimeout+2)
 	p.arrived(1, responseTimeout+2)
@@ -215,7 +215,7 @@ func TestPlanReassignsUnitsOfASilentMember(t *testing.T) {
 	p.arrived(2, responseTimeout+2)
 	p.arrived(2, responseTimeout+2)
 	if p.left != 0 || p.asked[0] != 0 || p.asked[1] != 0 {
-		t.Errorf("%d left, requested %v", p.left, p.asked)
+		t.Errorf("%d units are left, and the plan requests %v", p.left, p.asked)
 	}
 }
 
@@ -235,7 +235,7 @@ func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 			p.connected(1, 0)
 			p.has(1, newBitset(8), nil)
 			if units, _ := asks(p, origin, 0); len(units) != freshWindow {
-				t.Fatalf("requests %v", units)
+				t.Fatalf("the plan requests %v", units)
 			}
 			if p.tick(later); !p.sources[origin].silent {
 				t.Fatal("the origin is not considered silent")
@@ -244,7 +244,7 @@ func TestPlanAsksTheOriginAgainOnceItAnswers(t *testing.T) {
 				tt.answer(p)
 			}
 			if units, _ := asks(p, origin, later); len(units) != tt.want {
-				t.Errorf("then requests %v", units)
+				t.Errorf("after the answer, the plan requests %v", units)
 			}
 		})
 	}
@@ -260,14 +260,14 @@ func TestPlanDoesNotStarve(t *testing.T) {
 	for now := time.Duration(0); now < starvationTimeout; now += tickEvery {
 		units, fresh := asks(p, origin, now)
 		if len(units) > 0 && !fresh {
-			t.Fatalf("requests %v without the mark fresh at %v", units, now)
+			t.Fatalf("the plan requests %v without the mark fresh at %v", units, now)
 		}
 		for range units {
 			p.declined(set(8, 0, 1, 2, 3, 4, 5, 6, 7), now)
 		}
 	}
 	if units, fresh := asks(p, origin, starvationTimeout); len(units) != 8 || fresh {
-		t.Errorf("requests %v, fresh %v", units, fresh)
+		t.Errorf("the plan requests %v, fresh %v", units, fresh)
 	}
 }
 
@@ -288,10 +288,10 @@ func TestPlanDoesNotRelyOnSilentMembers(t *testing.T) {
 	asks(p, 1, 0)
 	asks(p, 2, 2*endgame)
 	if p.asked[0] != 2 {
-		t.Fatalf("%d sources are asked", p.asked[0])
+		t.Fatalf("unit 0 is requested from %d sources", p.asked[0])
 	}
 	if units, _ := asks(p, origin, 2*originTimeout); len(units) != 1 {
-		t.Errorf("requests %v from the origin although two sources owe it", units)
+		t.Errorf("the plan requests %v from the origin although two sources owe unit 0", units)
 	}
 	p.tick(2*originTimeout + responseTimeout)
 	if p.held[0] != 0 {

@@ -135,7 +135,7 @@ func TestT1ReceivedContentMatchesSubmitted(t *testing.T) {
 		size += w.Size
 	}
 	if seen != size || peer.Stats().BytesReceived != seen+int64(len(enc)) {
-		t.Errorf("progress %d of %d bytes, stats %+v", seen, size, peer.Stats())
+		t.Errorf("the progress is %d of %d bytes, the statistics %+v", seen, size, peer.Stats())
 	}
 	dir := t.TempDir()
 	if err := peer.store.Materialize(t.Context(), got, dir); err != nil {
@@ -152,7 +152,7 @@ func TestT1ReceivedContentMatchesSubmitted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after := submitter.Stats(); after != before {
-		t.Errorf("sent again: %+v, then %+v", before, after)
+		t.Errorf("cached content was sent again: %+v, then %+v", before, after)
 	}
 }
 
@@ -175,7 +175,7 @@ func TestT1WrongBytesErrorNamesPeerAndContent(t *testing.T) {
 		}
 	}
 	if peer.store.Has(w.Digest) || peer.store.Bytes() != pieceSize { // the correct piece stays
-		t.Errorf("has it: %v, %d bytes", peer.store.Has(w.Digest), peer.store.Bytes())
+		t.Errorf("the wrong content is stored: %v, with %d bytes in the store", peer.store.Has(w.Digest), peer.store.Bytes())
 	}
 	wantBytes(t, peer.store)
 }
@@ -214,7 +214,7 @@ func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
 	if got := peer.Stats().BytesReceived; got != w.Size {
-		t.Errorf("received %d bytes for a content of %d", got, w.Size)
+		t.Errorf("the peer received %d bytes for a content of %d", got, w.Size)
 	}
 }
 
@@ -224,7 +224,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	w, _ := offer(t, submitter, peer, b)
 	cutLinks(peer, 12*pieceSize, 0, 0, 0, 0, 0, 0)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errCut) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("Fetch over cut links returned %v", err)
 	}
 	wantBytes(t, peer.store)
 	there := peer.store.Bytes()
@@ -241,7 +241,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := submitter.Stats().BytesSent - before; got != w.Size-there {
-		t.Errorf("sent %d bytes, %d were missing", got, w.Size-there)
+		t.Errorf("the submitter sent %d bytes, %d were missing", got, w.Size-there)
 	}
 	wantFile(t, next.store.Path(w.Digest), b)
 }
@@ -275,7 +275,7 @@ func TestT2CorruptedPiecesAreFetchedAgain(t *testing.T) {
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
 	if got := peer.Stats().BytesReceived; got != 2*pieceSize+100 {
-		t.Errorf("received %d bytes, want the wrong piece and the missing %d", got, pieceSize+100)
+		t.Errorf("the peer received %d bytes, want the wrong piece and the missing %d", got, pieceSize+100)
 	}
 }
 
@@ -318,7 +318,7 @@ func TestT4FetchThatCannotFitIsRefused(t *testing.T) {
 	w, _ := offer(t, submitter, peer, content(1, 1000))
 	peer.store = openStore(t, t.TempDir(), 999)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errFull) {
-		t.Errorf("got %v", err)
+		t.Errorf("Fetch into a store that is too small returned %v", err)
 	}
 }
 
@@ -344,7 +344,7 @@ func TestServeAnswersOnlyAllowedPeers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := peer.Fetch(t.Context(), submitter.host.ID(), tt.job, []Want{tt.want}, nil)
 			if err == nil || !strings.Contains(err.Error(), "does not serve") {
-				t.Errorf("got %v", err)
+				t.Errorf("Fetch of content that is not served returned %v", err)
 			}
 		})
 	}
@@ -376,7 +376,7 @@ func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if got := submitter.Stats(); got.BytesSent != w.Size || got.FilesSent != 1 {
-		t.Errorf("sent %+v, want the content once", got)
+		t.Errorf("the submitter sent %+v, want the content once", got)
 	}
 }
 
@@ -510,7 +510,7 @@ func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 				})
 			})
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v", err)
+				t.Errorf("Fetch that was ended returned %v, want context.Canceled", err)
 			}
 		})
 	}
@@ -524,6 +524,6 @@ func TestFetchFromAnUnreachablePeerFails(t *testing.T) {
 	}
 	err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
 	if err == nil || !strings.Contains(err.Error(), "gave up") {
-		t.Errorf("got %v", err)
+		t.Errorf("Fetch from an unreachable peer returned %v", err)
 	}
 }

@@ -170,7 +170,7 @@ func TestT1LyingMemberIsLoggedAndExcluded(t *testing.T) {
 		t.Errorf("log: %s", got)
 	}
 	if got := honest.Stats().BytesReceived - sizeOf(m); got > (maxParts+2)*pieceSize {
-		t.Errorf("lies cost %d bytes", got)
+		t.Errorf("false pieces cost the honest peer %d bytes", got)
 	}
 }
 

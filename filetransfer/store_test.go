@@ -20,7 +20,7 @@ func TestStorePutAndOpen(t *testing.T) {
 		t.Fatalf("the same bytes again: %v, want %v", again, d)
 	}
 	if !s.Has(d) || s.Bytes() != 100 {
-		t.Fatalf("has %v, %d bytes", s.Has(d), s.Bytes())
+		t.Fatalf("the content is stored: %v, with %d bytes in the store", s.Has(d), s.Bytes())
 	}
 	if again := openStore(t, dir, 1000); !again.Has(d) || again.Bytes() != 100 {
 		t.Error("a reopened store does not have the content")
@@ -126,11 +126,11 @@ func TestT1StoreAfterKill(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "README"), whole)
 	s = openStore(t, dir, 1000)
 	if !s.Has(d) || s.Has(DigestOf(half)) || s.Bytes() != 140 {
-		t.Fatalf("whole %v, half %v, %d bytes", s.Has(d), s.Has(DigestOf(half)), s.Bytes())
+		t.Fatalf("the whole content is stored: %v, the partial one: %v, with %d bytes in the store", s.Has(d), s.Has(DigestOf(half)), s.Bytes())
 	}
 	c, _, err := s.claim([]Want{{Digest: DigestOf(half), Size: 100}})
 	if err != nil || !c.begun[DigestOf(half)] {
-		t.Fatalf("claim %+v, %v; want a partial content", c, err)
+		t.Fatalf("claim returned %+v, %v; want a partial content", c, err)
 	}
 	c.release()
 	if s.Bytes() != 140 {
@@ -192,7 +192,7 @@ func TestContentIsFilledByOneCallerAtATime(t *testing.T) {
 	}
 	wg.Wait()
 	if n := fills.Load(); n != 2 || !s.Has(DigestOf(b)) {
-		t.Errorf("filled %d times, has %v", n, s.Has(DigestOf(b)))
+		t.Errorf("the content was filled %d times, and is stored: %v", n, s.Has(DigestOf(b)))
 	}
 }
 
@@ -207,6 +207,6 @@ func TestWaitingForAnotherFillEndsWithTheContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.fillAll(ctx, w, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("fillAll with a cancelled context returned %v", err)
 	}
 }

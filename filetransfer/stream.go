@@ -34,10 +34,10 @@ type stream struct {
 
 	link    link
 	answers *answerReader
-	out     chan *pb.Ask  // to the writer; has room for all unanswered messages
-	counted chan struct{} // to the writer: report how much has arrived
+	out     chan *pb.Ask  // messages to the writer; has room for all unanswered ones
+	counted chan struct{} // tells the writer to report how much has arrived
 	came    atomic.Uint64 // bytes that have arrived over the link
-	parts   chan part     // to the keeper
+	parts   chan part     // parts for the keeper
 
 	// Guarded by t.mu.
 	asked []asked   // requests that are not completely answered, oldest first

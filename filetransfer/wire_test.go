@@ -74,12 +74,12 @@ func FuzzAnswerReader(f *testing.F) {
 			}
 			for _, set := range []bitset{a.taken, a.have} {
 				if set != nil && (len(set) != len(newBitset(units)) || set.has(units) || set.has(units+1)) {
-					t.Fatalf("decoded set %v of %d units", set, units)
+					t.Fatalf("the reader returned the set %v of %d units", set, units)
 				}
 			}
 			for _, u := range a.more {
 				if u >= units {
-					t.Fatalf("decoded unit %d of %d", u, units)
+					t.Fatalf("the reader returned unit %d of %d", u, units)
 				}
 			}
 		}
@@ -108,6 +108,6 @@ func TestMaximumHaveFitsItsBound(t *testing.T) {
 	var b bytes.Buffer
 	_ = pbio.NewDelimitedWriter(&b).WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: have}}) // a buffer never fails
 	if a, err := newAnswerReader(&b, maxUnits).next(); err != nil || len(a.more) != maxMore {
-		t.Errorf("received %d units, %v", len(a.more), err)
+		t.Errorf("the reader returned %d units, %v", len(a.more), err)
 	}
 }

@@ -105,7 +105,7 @@ func TestErrorsAreFatalEndsTheJob(t *testing.T) {
 		return Barrier(w.Comm)
 	})
 	if err == nil || err.Error() != "rank 1 aborted with status 1: mpj.Send at rank 1: invalid rank: dest 9, ranks are 0..1" {
-		t.Errorf("got %v", err)
+		t.Errorf("RunLocal returned %v, want the error of rank 1", err)
 	}
 }
 

@@ -31,7 +31,7 @@ import (
 // a saved state, Checkpoint returns as in a running replica.
 //
 // No communication of this rank may be in progress: no incomplete request, no message that Mprobe
-// has taken, no message in the buffer of buffered mode, and no goroutine that communicates. A freed
+// has taken, no message in the attached buffer, and no goroutine that communicates. A freed
 // request does not count, but no checkpoint is made while it still receives. Messages that have
 // arrived and were not received yet are preserved. No communicator may be created after the first
 // Checkpoint.
@@ -68,7 +68,7 @@ func (w *World) atRest(op string) error {
 		return w.failf(ErrRequest, op, "%d requests or messages of Mprobe are in progress: wait for them, or receive them, first", n)
 	}
 	if w.buffered.inUse() {
-		return w.failf(ErrRequest, op, "messages are in the buffer of buffered mode: detach it first")
+		return w.failf(ErrRequest, op, "the attached buffer contains messages: detach it first")
 	}
 	n := w.identities.count()
 	if w.checkpointed == 0 {

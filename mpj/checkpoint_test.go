@@ -113,7 +113,7 @@ func TestCheckpointIsRefusedDuringPendingOperations(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
 		want := func(what string, class Class) {
 			if err := w.Checkpoint(noSave, noRestore); class == "" && err != nil || class != "" && !errors.Is(err, class) {
-				t.Errorf("%s: %v, want %q", what, err, class)
+				t.Errorf("checkpoint with pending operation %s: got %v, want %q", what, err, class)
 			}
 		}
 		want("nothing", "")

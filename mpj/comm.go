@@ -181,7 +181,7 @@ func (c *Comm) SetName(name string) {
 type Status struct {
 	Source int // rank of the sender
 	Tag    int
-	Size   int // in bytes; Count converts it to elements
+	Size   int // size in bytes; Count converts it to elements
 	// Cancelled reports that no message was received because Cancel ended the receive.
 	Cancelled bool
 }

@@ -86,7 +86,7 @@ func TestSplitIsByColorAndKey(t *testing.T) {
 			return err
 		}
 		if (some != nil) != (w.Rank() > 0) {
-			return fmt.Errorf("color Undefined returns %v", some)
+			return fmt.Errorf("Split with color Undefined returned %v", some)
 		}
 		if some != nil {
 			if err := works(some, numbers(1, 1, n)...); err != nil {
@@ -286,7 +286,7 @@ func TestFreedAndNilCommunicatorsAreRefused(t *testing.T) {
 		for _, c := range []*Comm{freed, nil} {
 			for op, err := range onComm(c) {
 				if !errors.Is(err, ErrComm) || !strings.Contains(err.Error(), op) {
-					t.Errorf("%s: got %v", op, err)
+					t.Errorf("%s on a freed or nil communicator returned %v", op, err)
 				}
 				if c != nil && !strings.Contains(err.Error(), `"spare" was freed`) {
 					t.Errorf("%s: %v does not name the communicator", op, err)

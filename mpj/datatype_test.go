@@ -251,7 +251,7 @@ func TestStructsAreSentWithoutPadding(t *testing.T) {
 		ps[0].Position[1] = 8
 		b, err := PackTyped(nil, moved.At(ps, 0, 1))
 		if err != nil || len(b) != 24 {
-			return fmt.Errorf("packed %v: %w", b, err)
+			return fmt.Errorf("PackTyped returned %v: %w", b, err)
 		}
 		_, err = UnpackTyped(b, moved.At(got, 6, 1))
 		return first(err, want("moved", got[6:], []particle{{Position: ps[0].Position}}))
@@ -268,7 +268,7 @@ func TestPackedMessagesAreMadeOfParts(t *testing.T) {
 	}
 	b = Pack(b, []complex128{1i})
 	if n := 4 + PackSize[int](1) + every2nd.Size() + PackSize[complex128](1); len(b) != n {
-		t.Errorf("packed %d bytes, want %d", len(b), n)
+		t.Errorf("the packed values have %d bytes, want %d", len(b), n)
 	}
 	head, count, odd, last := make([]byte, 4), make([]int, 1), make([]uint16, 6), make([]complex128, 1)
 	rest, err := Unpack(b, head)
@@ -279,7 +279,7 @@ func TestPackedMessagesAreMadeOfParts(t *testing.T) {
 		t.Fatalf("got %v with %d bytes left", err, len(rest))
 	}
 	if string(head) != "head" || count[0] != 3 || !slices.Equal(odd, []uint16{0, 1, 0, 3, 0, 5}) || last[0] != 1i {
-		t.Errorf("got %q, %v, %v, %v", head, count, odd, last)
+		t.Errorf("the unpacked values are %q, %v, %v, %v", head, count, odd, last)
 	}
 	if _, err := Unpack(rest, count); !errors.Is(err, ErrTruncate) {
 		t.Errorf("unpack of no bytes: got %v", err)
@@ -306,7 +306,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		again, err := PackTyped(nil, whole.At(ps, 1, int(count)))
 		if err != nil || !bytes.Equal(append(again, rest...), b) {
-			t.Errorf("packs to other bytes: %v", err)
+			t.Errorf("the unpacked values pack to other bytes: %v", err)
 		}
 	})
 }

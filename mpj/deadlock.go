@@ -31,7 +31,7 @@ func reportOf(stuck []bool, states []deadlock.State) string {
 		}
 	}
 	if n > reportedMost {
-		lines = append(lines, fmt.Sprintf("and %d more ranks", n-reportedMost))
+		lines = append(lines, fmt.Sprintf("further ranks: %d", n-reportedMost))
 	}
 	return verdict(stuck, states) + "\n  " + strings.Join(lines, "\n  ")
 }
@@ -93,7 +93,7 @@ func (c *Comm) describeMessage(call engineapi.Call) string {
 		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
 	}
 	if len(here) > 0 {
-		text += ": the messages here have " + strings.Join(here, ", ")
+		text += ": the messages that have arrived have " + strings.Join(here, ", ")
 	}
 	return text
 }

@@ -57,7 +57,7 @@ var deadlocked = []struct {
 		}
 		_, err := Recv(w.Comm, make([]int, 1), 1, 5)
 		return err
-	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): the messages here have tag 7 from rank 1"}},
+	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): the messages that have arrived have tag 7 from rank 1"}},
 	{"a receive from a rank that has finalized", 3, func(w *World) error {
 		if w.Rank() == 0 {
 			return w.Finalize()

@@ -38,7 +38,8 @@ func reductionCall[T Element](root, count int, op Op[T]) calls.Call {
 	return k
 }
 
-// placed records in k whether send is nil, unless count is 0.
+// placed returns k with its Place: InPlace if send is nil, and Apart otherwise. If count is 0, either fits, and k is
+// unchanged.
 func placed[T Element](k calls.Call, send []T, count int) calls.Call {
 	switch {
 	case count == 0:

@@ -70,7 +70,7 @@ func TestCheckIsOneOrZero(t *testing.T) {
 	_, initialize := Init(context.Background())
 	for name, err := range map[string]error{"RunLocal": run, "Init": initialize} {
 		if !errors.Is(err, ErrArg) || !strings.Contains(err.Error(), `P2PMPI_CHECK="yes"`) {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s with an invalid P2PMPI_CHECK returned %v", name, err)
 		}
 	}
 }

@@ -250,7 +250,7 @@ func TestDivergenceOfAnUnreceivedMessageEndsAJob(t *testing.T) {
 					return first(err, w.Finalize())
 				})
 				if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: it sent") {
-					t.Errorf("got %v", err)
+					t.Errorf("RunLocal returned %v, want a report of the divergence", err)
 				}
 			})
 		}
@@ -291,7 +291,7 @@ func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
 				return w.Finalize()
 			})
 			if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: message 1 to rank 1") {
-				t.Errorf("got %v", err)
+				t.Errorf("RunLocal returned %v, want a report of the divergence", err)
 			}
 		})
 	}

@@ -108,7 +108,7 @@ func TestAbortEndsAllRanks(t *testing.T) {
 		return Barrier(w.Comm)
 	})
 	if err == nil || !strings.Contains(err.Error(), "rank 2 aborted with status 5: no convergence") {
-		t.Errorf("got %v", err)
+		t.Errorf("RunLocal returned %v, want the abort of rank 2", err)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestErrorOfOneRankEndsTheOthers(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, mine) {
-		t.Errorf("got %v", err)
+		t.Errorf("RunLocal returned %v, want the program's error", err)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestRequestsReportOnce(t *testing.T) {
 		_, _, some, _ := Testany(rs...)
 		_, all, err := Testall(rs...)
 		if len(seen) != 6 || i != Undefined || !some || !all || bufs[2][0] != 20 {
-			t.Errorf("reported %v, then Waitany %d, Testany %v, Testall %v, %v; received %v", seen, i, some, all, err, bufs)
+			t.Errorf("Waitsome reported %v, then Waitany %d, Testany %v, Testall %v, %v; received %v", seen, i, some, all, err, bufs)
 		}
 		return err
 	})
@@ -189,7 +189,7 @@ func TestValuesOfAnyType(t *testing.T) {
 		if w.Rank() == 0 {
 			got, s, err := RecvValue[thing](w.Comm, AnySource, AnyTag)
 			if err != nil || got.Parts["a"][1] != 2 || s.Source != 1 || s.Tag != 3 {
-				t.Errorf("got %v, %v, %v", got, s, err)
+				t.Errorf("RecvValue returned %v, %v, %v", got, s, err)
 			}
 		}
 		got, err := BcastValue(w.Comm, thing{Name: string(rune('a' + w.Rank()))}, 2)
@@ -245,6 +245,6 @@ func TestFinalizeNamesUnmatchedMessages(t *testing.T) {
 		return nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "tag 7") { // from the second Finalize, in RunLocal
-		t.Errorf("got %v", err)
+		t.Errorf("RunLocal returned %v, want an error that names tag 7", err)
 	}
 }

@@ -239,11 +239,11 @@ func (m wrong) try(c *Comm, s subject[int64], other subject[float64]) error {
 // told returns an error unless err has the class of m and names the last rank and its call.
 func told(err error, m wrong, n int) error {
 	if !errors.Is(err, m.class) {
-		return fmt.Errorf("want class %q, got %w", m.class.Error(), err)
+		return fmt.Errorf("want an error of class %q, got %w", m.class.Error(), err)
 	}
 	for _, says := range []string{"mpj.", " at rank ", fmt.Sprintf("rank %d calls ", n-1), "fitting_test.go:"} {
 		if !strings.Contains(err.Error(), says) {
-			return fmt.Errorf("%q is not in: %w", says, err)
+			return fmt.Errorf("the error does not contain %q: %w", says, err)
 		}
 	}
 	return nil

@@ -98,7 +98,7 @@ type vote byte
 
 const (
 	unused      vote = iota
-	used             // in use at some process
+	used             // some process uses the id
 	invalidVote      // the processes vote about different communicators
 )
 

@@ -217,7 +217,7 @@ func TestProcessEndsWithItsPeer(t *testing.T) {
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	p.Close()
 	if status := p.status(t); status != exitLost || !strings.Contains(p.output.String(), "the peer is gone") {
-		t.Errorf("status %d, output %q; want %d and the reason", status, p.output, exitLost)
+		t.Errorf("the process ended with status %d, output %q; want %d and the reason", status, p.output, exitLost)
 	}
 }
 
@@ -234,14 +234,14 @@ func TestAbortAsksThePeer(t *testing.T) {
 	p.greet(t, view.Process{Rank: 1}, v)
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	if m := p.expect(t, proclink.Abort); m.Code != 7 || m.Text != "no more" {
-		t.Errorf("got %+v", m)
+		t.Errorf("the process sent %+v, want an abort with status 7", m)
 	}
 }
 
 func TestAbortOfAProgramStartedByHand(t *testing.T) {
 	p := start(t, "abort", false)
 	if status := p.status(t); status != 7 || !strings.Contains(p.output.String(), "no more") {
-		t.Errorf("status %d, output %q; want 7 and the reason", status, p.output)
+		t.Errorf("the process ended with status %d, output %q; want 7 and the reason", status, p.output)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestSecondInitIsRefused(t *testing.T) {
 	p.greet(t, view.Process{}, v)
 	p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
 	if status := p.status(t); status != 0 || !strings.Contains(p.output.String(), "joined its job already") {
-		t.Errorf("status %d, output %q", status, p.output)
+		t.Errorf("the process ended with status %d, output %q", status, p.output)
 	}
 }
 
@@ -294,6 +294,6 @@ func TestCancelledContextEndsBlockedCalls(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrOther) {
-		t.Errorf("got %v", err)
+		t.Errorf("RunLocal returned %v, want the end of the context", err)
 	}
 }

@@ -119,7 +119,7 @@ func TestWrongIntercommunicatorsAreErrorsAtAllRanks(t *testing.T) {
 
 func isErr(err error) error {
 	if err == nil {
-		return fmt.Errorf("no error")
+		return fmt.Errorf("got no error, want one")
 	}
 	return nil
 }

@@ -125,7 +125,7 @@ func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 		for name, call := range calls {
 			err := call()
 			if !errors.Is(err, ErrRequest) || err.Error() != "mpj."+name+" at rank 1: invalid request: request 2 belongs to rank 0 of another world" {
-				t.Errorf("%s: got %v", name, err)
+				t.Errorf("%s with a request of another world returned %v", name, err)
 			}
 		}
 		return first(own.Cancel(), theirs.Cancel(), Barrier(w.Comm))

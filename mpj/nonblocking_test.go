@@ -287,7 +287,7 @@ func TestUnknownAlgorithmIsAnError(t *testing.T) {
 	t.Setenv(collectiveVariable, "bcast=binomial,allreduce=telepathy")
 	err := RunLocal(context.Background(), 1, func(w *World) error { return Barrier(w.Comm) })
 	if !errors.Is(err, ErrArg) || !strings.Contains(err.Error(), `P2PMPI_COLL: unknown algorithm "allreduce=telepathy" of allreduce: want one of [binomial recursive-doubling`) {
-		t.Errorf("got %v", err)
+		t.Errorf("RunLocal with an unknown algorithm returned %v", err)
 	}
 }
 
@@ -295,7 +295,7 @@ func TestForcedAlgorithmsComeFromTheEnvironment(t *testing.T) {
 	t.Setenv(collectiveVariable, "allreduce=ring")
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		if got := w.forced.algorithms[collective.Allreduce]; got != collective.Ring {
-			t.Errorf("got %v", got)
+			t.Errorf("the forced algorithm is %v, want ring", got)
 		}
 		return Allreduce(w.Comm, nil, make([]int, 10), Sum)
 	})

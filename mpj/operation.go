@@ -27,7 +27,7 @@ const (
 type operations struct {
 	mu    sync.Mutex
 	count int
-	ends  [operationsMax]chan struct{} // of the last operation in each slot, closed when it ends
+	ends  [operationsMax]chan struct{} // end of the last operation in each slot; closed when it ends
 }
 
 // next returns the slot of the next operation and the channel to close when the operation is done.

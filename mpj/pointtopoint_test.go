@@ -166,7 +166,7 @@ func meet(w *World, send sendFunc, recv recvFunc, count int, wild bool) error {
 	buf := make([]int, count+1)
 	s, err := recv(w.Comm, buf, source, tag)
 	if err == nil && (s != Status{Source: from, Tag: count, Size: 8 * count}) {
-		err = fmt.Errorf("status %+v", s)
+		err = fmt.Errorf("the status is %+v", s)
 	}
 	return first(err, want("elements", buf[:count], data[int](from, count)))
 }
@@ -186,7 +186,7 @@ func TestProcNullCompletesAtOnce(t *testing.T) {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
 			if s != nothing || Count[int](s) != 0 || buf[0] != 7 {
-				return fmt.Errorf("%s: %v, %v", r.name, s, buf)
+				return fmt.Errorf("%s from ProcNull returned %v and the buffer %v", r.name, s, buf)
 			}
 		}
 		s, err := Sendrecv(w.Comm, buf, ProcNull, 0, buf, ProcNull, 0)
@@ -215,7 +215,7 @@ func TestSendrecvReplaceShiftsARing(t *testing.T) {
 				return err
 			}
 			if s.Source != left || Count[int](s) != count {
-				return fmt.Errorf("status %v", s)
+				return fmt.Errorf("the status is %v", s)
 			}
 		}
 		return nil
@@ -366,14 +366,14 @@ func TestBufferedModeAccountsForItsBuffer(t *testing.T) {
 		}
 		message := make([]byte, 1000)
 		if err := Bsend(w.Comm, message, 1, 0); !errors.Is(err, ErrBuffer) {
-			return fmt.Errorf("without a buffer: got %w", err)
+			return fmt.Errorf("Bsend without a buffer: got %w", err)
 		}
 		if err := first(w.BufferAttach(2*(1000+BsendOverhead)), Bsend(w.Comm, message, 1, 0), Bsend(w.Comm, message, 1, 0)); err != nil {
 			return err
 		}
 		message[0] = 9 // Bsend has copied the message
 		if err := Bsend(w.Comm, make([]byte, 3000), 1, 0); !errors.Is(err, ErrBuffer) || !strings.Contains(err.Error(), "needs 3064 bytes") {
-			return fmt.Errorf("too long: got %w", err)
+			return fmt.Errorf("Bsend of too long a message: got %w", err)
 		}
 		if err := w.BufferAttach(1); !errors.Is(err, ErrBuffer) {
 			return fmt.Errorf("a second buffer: got %w", err)

@@ -67,7 +67,7 @@ func TestGetStatusLeavesTheRequestActive(t *testing.T) {
 		for done := false; !done; {
 			var s Status
 			if s, done, err = r.GetStatus(); err != nil || done && Count[int](s) != 2 {
-				return first(err, fmt.Errorf("got %v", s))
+				return first(err, fmt.Errorf("GetStatus returned %v", s))
 			}
 		}
 		i, s, err := Waitany(r)
@@ -136,7 +136,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 			go func() { ended <- call(ctx) }()
 			cancel(stop)
 			if err := <-ended; !errors.Is(err, ErrContext) || !errors.Is(err, stop) {
-				return fmt.Errorf("%s: got %w", name, err)
+				return fmt.Errorf("%s with a cancelled context returned %w", name, err)
 			}
 		}
 		if err := Barrier(w.Comm); err != nil {

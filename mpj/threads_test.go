@@ -29,7 +29,7 @@ func TestGoroutinesShareACommunicator(t *testing.T) {
 				send[len(send)-1] = 1000*tag + round
 				s, err := Sendrecv(w.Comm, send, right, tag, buf, left, tag)
 				if err := first(err, want("message", []int{buf[len(buf)-1], s.Source}, []int{1000*tag + round, left})); err != nil {
-					return fmt.Errorf("tag %d, round %d: %w", tag, round, err)
+					return fmt.Errorf("message with tag %d in round %d: %w", tag, round, err)
 				}
 			}
 			return nil

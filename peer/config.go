@@ -115,9 +115,9 @@ type Config struct {
 	// loopback or in a closed cluster.
 	NAT bool
 
-	// Reachability is the owner's knowledge of whether other peers can connect directly. With Auto the peer
-	// checks, maps ports, and uses relays until direct connections are known to work. With Public they
-	// work. With Private they do not, so New waits a few seconds for a supernode to relay.
+	// Reachability states whether other peers can connect directly. With Public, they can. With Private, they
+	// cannot, so New waits a few seconds until a supernode is its relay. With Auto, the owner does not know. The
+	// peer then checks its reachability, maps ports, and uses relays until direct connections are known to work.
 	Reachability node.Reachability
 
 	// Relay lets other peers of the network be reached through this peer. Peers that have this peer as a

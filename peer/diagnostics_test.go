@@ -20,7 +20,7 @@ func TestDiagnosePeer(t *testing.T) {
 		t.Errorf("got %+v, want one of two supernodes connected, and its clock compared", s.Network)
 	}
 	if s.Machine.CacheLimit != p.cfg.CacheLimit<<20 || s.Machine.Memory == 0 {
-		t.Errorf("got %+v", s.Machine)
+		t.Errorf("the facts about the machine are %+v", s.Machine)
 	}
 
 	idle := p.cfg

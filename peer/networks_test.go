@@ -69,7 +69,7 @@ func TestSubmittersOfAHomeAreMembers(t *testing.T) {
 	}
 	ours := submit(func(c *Config) { c.MemberOf = dir })
 	if err := ours.Unmet(); err != nil || ours.Refused() != nil {
-		t.Errorf("not introduced: %v; %v", err, ours.Refused())
+		t.Errorf("the peer was not introduced: %v; %v", err, ours.Refused())
 	}
 	theirs := submit(func(*Config) {})
 	if theirs.Unmet() == nil || theirs.Refused() == nil || !strings.Contains(theirs.Refused().Error(), "no token") {

@@ -118,8 +118,8 @@ type RunOptions struct {
 	OutputDir    string        // folder for the outputs, empty or new; "" is results-<job>, or the current one for one named file
 	Executable   bool          // keep the executable bits of collected files
 	Wait         int           // -w, seconds to wait for enough peers
-	MinMemory    Bytes         // for each process; 0 for any
-	OS, Arch     string        // of the peers, as GOOS and GOARCH; empty for any
+	MinMemory    Bytes         // least memory for each process; 0 for any
+	OS, Arch     string        // platform of the peers, as GOOS and GOARCH; empty for any
 	Peers        []string      // IDs of the only peers to use; empty for any
 	NotPeers     []string      // IDs of peers not to use
 	Mine         []string      // IDs of the user's own peers, for OnlyMine

@@ -142,7 +142,7 @@ func TestAddressesAreParsed(t *testing.T) {
 				test.listen = fmt.Sprint(DefaultConfig().Listen)
 			}
 			if got := fmt.Sprint(c.Listen); got != test.listen {
-				t.Errorf("listens on %s, want %s", got, test.listen)
+				t.Errorf("the peer listens on %s, want %s", got, test.listen)
 			}
 			met := make(map[string]int)
 			for _, info := range c.Supernodes {
@@ -162,17 +162,18 @@ func TestConfigurationErrorMessages(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown key":        {file: "slotz: 3\nother:\n  deep: 1\n", want: []string{"config.yaml", "unknown key other.deep, slotz (did you mean slots?)"}},
-		"mistyped variable":  {env: map[string]string{"P2PMPI_MAX_JOB": "3"}, want: []string{"P2PMPI_MAX_JOB:", "did you mean P2PMPI_MAX_JOBS?"}},
-		"variable of mpj":    {env: map[string]string{"P2PMPI_CHEKC": "1"}, want: []string{"did you mean P2PMPI_CHECK?"}},
-		"corrupt":            {file: "slots: 3\nnetwork: [oops\n", want: []string{"config.yaml", "line "}},
-		"not a YAML map":     {file: "just words\n", want: []string{"config.yaml"}},
-		"type in file":       {file: "slots: many\n", want: []string{"config.yaml", "key slots", `"many"`}},
-		"type in env":        {env: map[string]string{"P2PMPI_MAX_JOBS": "x"}, want: []string{"P2PMPI_MAX_JOBS", `"x"`}},
-		"address in file":    {file: "listen: [/ip4/127.0.0.1/tcp/1, tcp://x]\n", want: []string{"config.yaml", "key listen", `"tcp://x" is not a multiaddr`}},
-		"address in env":     {env: map[string]string{"P2PMPI_SUPERNODE": "/ip4/127.0.0.1/tcp/1"}, want: []string{"P2PMPI_SUPERNODE", `"/ip4/127.0.0.1/tcp/1" is not`, "/p2p/"}},
-		"home in home":       {file: "home: /elsewhere\n", want: []string{"config.yaml", "--home"}},
-		"named file missing": {args: []string{"--config", "/does/not/exist"}, want: []string{"/does/not/exist", "no such file"}},
+		"unknown key":                        {file: "slotz: 3\nother:\n  deep: 1\n", want: []string{"config.yaml", "unknown key other.deep, slotz (did you mean slots?)"}},
+		"mistyped variable":                  {env: map[string]string{"P2PMPI_MAX_JOB": "3"}, want: []string{"P2PMPI_MAX_JOB:", "did you mean P2PMPI_MAX_JOBS?"}},
+		"variable near two names":            {env: map[string]string{"P2PMPI_SLOT": "3"}, want: []string{"did you mean P2PMPI_SLOTS?"}},
+		"variable of mpj":                    {env: map[string]string{"P2PMPI_CHEKC": "1"}, want: []string{"did you mean P2PMPI_CHECK?"}},
+		"corrupt":                            {file: "slots: 3\nnetwork: [oops\n", want: []string{"config.yaml", "line "}},
+		"not a YAML map":                     {file: "just words\n", want: []string{"config.yaml"}},
+		"type in file":                       {file: "slots: many\n", want: []string{"config.yaml", "key slots", `"many"`}},
+		"type in env":                        {env: map[string]string{"P2PMPI_MAX_JOBS": "x"}, want: []string{"P2PMPI_MAX_JOBS", `"x"`}},
+		"address in file":                    {file: "listen: [/ip4/127.0.0.1/tcp/1, tcp://x]\n", want: []string{"config.yaml", "key listen", `"tcp://x" is not a multiaddr`}},
+		"address in env":                     {env: map[string]string{"P2PMPI_SUPERNODE": "/ip4/127.0.0.1/tcp/1"}, want: []string{"P2PMPI_SUPERNODE", `"/ip4/127.0.0.1/tcp/1" is not`, "/p2p/"}},
+		"key home in the configuration file": {file: "home: /elsewhere\n", want: []string{"config.yaml", "--home"}},
+		"missing configuration file":         {args: []string{"--config", "/does/not/exist"}, want: []string{"/does/not/exist", "no such file"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestConfigurationErrorMessages(t *testing.T) {
 // are errors.
 func TestUnrelatedEnvironmentVariablesAreIgnored(t *testing.T) {
 	if errs := checkVariables([]string{"P2PMPI_HOME=/x", "P2PMPI_CONFIG=x", "P2PMPI_COLL=x", "P2PMPI_CHECK=1", "P2PMPI_BUILD_SERVER=x", "P2PMPI_FD=3", "P2PMPI_LOCAL_PEER=1", "SLOTZ=3", "P2PMPI=x"}); len(errs) > 0 {
-		t.Errorf("got %v", errs)
+		t.Errorf("unrelated variables caused the errors %v", errs)
 	}
 }
 
@@ -217,7 +218,7 @@ func TestValidateReportsEveryWrongField(t *testing.T) {
 	}
 	err := c.Validate()
 	if err == nil {
-		t.Fatal("passed")
+		t.Fatal("the invalid configuration passed")
 	}
 	for _, option := range []string{"home", "network", "slots", "max-jobs", "allow", "gossip-period", "tolerated-hang", "detector", "cache-limit", "log-level"} {
 		if !strings.Contains(err.Error(), option) {
@@ -226,7 +227,7 @@ func TestValidateReportsEveryWrongField(t *testing.T) {
 	}
 	for name, good := range map[string]Config{"default": DefaultConfig(), "local": LocalConfig()} {
 		if err := good.Validate(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("the configuration %s is invalid: %v", name, err)
 		}
 	}
 }
@@ -241,7 +242,7 @@ func TestUsagesContainNoLineBreaks(t *testing.T) {
 	o.AddFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) {
 		if strings.Contains(f.Usage, "\n") {
-			t.Errorf("--%s: %q", f.Name, f.Usage)
+			t.Errorf("the usage of --%s has several lines: %q", f.Name, f.Usage)
 		}
 	})
 }

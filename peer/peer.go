@@ -65,7 +65,7 @@ type Peer struct {
 
 	net       *stack.Stack
 	registry  *prometheus.Registry
-	slots     *reservation.Service // nil unless a volunteer; likewise launcher and history
+	slots     *reservation.Service // nil unless the peer is a volunteer, as are launcher and history
 	launcher  *launch.Service
 	discovery *discovery.Service
 	files     *filetransfer.Service
@@ -75,7 +75,7 @@ type Peer struct {
 	jobs      *control.Jobs // nil unless a volunteer
 	history   *uptime.History
 	terms     *terms
-	speed     int // of one processor, in Mflop/s
+	speed     int // speed of one processor, in Mflop/s
 
 	unmet error // see Unmet
 

@@ -321,7 +321,7 @@ func TestPeerOfAnotherProtocolVersionIsRefused(t *testing.T) {
 		select {
 		case <-log.more:
 		case <-timeout:
-			t.Fatalf("not refused; log: %s", log.text.String())
+			t.Fatalf("the attempt was not refused; log: %s", log.text.String())
 		}
 	}
 }
@@ -459,14 +459,14 @@ func TestStatusEncodesEmptyListsNotNull(t *testing.T) {
 	p := boot(t, nil)
 	b, err := json.Marshal(p.Status(t.Context()))
 	if err != nil || bytes.Contains(b, []byte("null")) {
-		t.Errorf("got %s, %v", b, err)
+		t.Errorf("the status in JSON is %s, %v", b, err)
 	}
 }
 
 func TestStatusShowsConnectionKinds(t *testing.T) {
 	first := boot(t, nil)
 	if first.Connected() {
-		t.Error("connected to no peer")
+		t.Error("the peer counts as connected, but knows no other peer")
 	}
 	second := boot(t, func(c *Config) { c.Supernodes = introducing(first) })
 	for of, other := range map[*Peer]*Peer{first: second, second: first} {
@@ -498,7 +498,7 @@ func TestSubmitOnlyPeerLeavesNoFiles(t *testing.T) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(cfg.Home); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("the home contains %v, %v", left, err)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestLocalPeersHaveNoLimits(t *testing.T) {
 	for want, c := range map[bool]Config{true: LocalConfig(), false: DefaultConfig()} {
 		g, err := c.Grant(t.TempDir(), c.Slots)
 		if err != nil || (g == limits.Grant{}) != want {
-			t.Errorf("got %+v, %v", g, err)
+			t.Errorf("the grant is %+v, %v", g, err)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestOpenNetworkWarning(t *testing.T) {
 		cfg.Home, cfg.Network = t.TempDir(), "lab"
 		c.change(&cfg)
 		if got := cfg.OpenWarning(); (got != "") != c.warns {
-			t.Errorf("%s: got %q", name, got)
+			t.Errorf("%s: the warning is %q", name, got)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestOpenNetworkWarning(t *testing.T) {
 func TestLocalPeersHaveNoSuspendRules(t *testing.T) {
 	for want, c := range map[bool]Config{false: LocalConfig(), true: DefaultConfig()} {
 		if rules, err := presence.ParseRules(c.PauseWhen); err != nil || (len(rules) > 0) != want {
-			t.Errorf("got %v, %v", rules, err)
+			t.Errorf("the suspend rules are %v, %v", rules, err)
 		}
 	}
 }

@@ -22,6 +22,6 @@ func TestPeersReconnectWithoutSupernode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(second.net.Host.Network().ConnsToPeer(first.ID())); n == 0 {
-		t.Error("not connected")
+		t.Error("the peer is not connected to the supernode")
 	}
 }

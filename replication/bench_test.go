@@ -42,6 +42,6 @@ func BenchmarkMessage(b *testing.B) {
 		way = way[:0]
 	}
 	if kept := procs[view.Process{}].Retained(); kept > 2*ackMessages*len(payload) {
-		b.Errorf("retains %d bytes", kept)
+		b.Errorf("the process retains %d bytes", kept)
 	}
 }

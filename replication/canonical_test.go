@@ -127,7 +127,7 @@ func TestCanonicalDistinguishesStates(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := bytes.Equal(canonical(tt.a), canonical(tt.b)); got != tt.same {
-				t.Errorf("same %v, want %v", got, tt.same)
+				t.Errorf("the encodings are equal: %v, want %v", got, tt.same)
 			}
 		})
 	}

@@ -176,11 +176,11 @@ func TestClaimsAreBoundedAndForgotten(t *testing.T) {
 		t.Errorf("claims of %d bytes, want about %d", c, maxClaimed)
 	}
 	if out := p.Send(protection.Message{Dest: 1}); len(out.Diverged) != 1 || p.audit.claimed != 0 {
-		t.Errorf("found %v, claims of %d bytes", out.Diverged, p.audit.claimed)
+		t.Errorf("the process found %v, and keeps claims of %d bytes", out.Diverged, p.audit.claimed)
 	}
 	out := p.Send(protection.Message{Dest: 1})
 	if len(out.Diverged) != 0 {
-		t.Errorf("reported twice: %v", out.Diverged)
+		t.Errorf("the process reported the difference twice: %v", out.Diverged)
 	}
 }
 

@@ -42,13 +42,13 @@ func TestR1FalseDisputeIsRejected(t *testing.T) {
 	h := newHash(key{})
 	produced := uint64(h.digest(&protection.Message{Seq: 1, Dest: 1, Payload: []byte("hello")}))
 	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 0 {
-		t.Errorf("voted %v before the receiver's acknowledgement", said)
+		t.Errorf("the process voted %v before the receiver's acknowledgement", said)
 	}
 	if said := votes(t, p, receiver, ack); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
-		t.Errorf("voted %v, want one vote that the process produced, and the receiver received, digest %016x", said, produced)
+		t.Errorf("the process voted %v, want one vote that the process produced, and the receiver received, digest %016x", said, produced)
 	}
 	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
-		t.Errorf("voted %v on the repeated dispute, want the same vote", said)
+		t.Errorf("the process voted %v on the repeated dispute, want the same vote", said)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
 	votes(t, p, view.Process{Replica: 2}, disputed(0, 1))
 	v, _ := p.v.With(view.Process{Rank: 1}, view.Failed)
 	if said := p.View(v).Diverged; len(said) != 1 || !said[0].Differs() {
-		t.Errorf("voted %v, want one vote against the disputing replica's digest", said)
+		t.Errorf("the process voted %v, want one vote against the disputing replica's digest", said)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestR1DisputeAboutAReceiverThatHasLeft(t *testing.T) {
 	p.View(v)
 	votes(t, p, view.Process{Rank: 1}, ack)
 	if said := votes(t, p, view.Process{Replica: 2}, disputed(0, 1)); len(said) != 0 {
-		t.Errorf("voted %v on a message that was not compared", said)
+		t.Errorf("the process voted %v on a message that was not compared", said)
 	}
 }
 
@@ -81,18 +81,18 @@ func TestDisputeAboutAnUnknownReceiver(t *testing.T) {
 	p, _ := disputing(t)
 	other := view.Process{Replica: 2}
 	if said := votes(t, p, other, disputed(3, 1)); len(said) != 0 {
-		t.Errorf("voted %v on a process that has never been in a view", said)
+		t.Errorf("the process voted %v on a process that has never been in a view", said)
 	}
 	v, joined, ok := p.v.Join(1)
 	if !ok || joined.Replica != 3 {
 		t.Fatalf("%v joined, %v; want 1.3", joined, ok)
 	}
 	if said := p.View(v).Diverged; len(said) != 0 {
-		t.Errorf("voted %v before the new receiver's acknowledgement", said)
+		t.Errorf("the process voted %v before the new receiver's acknowledgement", said)
 	}
 	v, _ = v.With(joined, view.Failed)
 	if said := p.View(v).Diverged; len(said) != 1 {
-		t.Errorf("voted %v, want one vote", said)
+		t.Errorf("the process voted %v, want one vote", said)
 	}
 }
 
@@ -106,6 +106,6 @@ func TestDisputesAreBounded(t *testing.T) {
 	}
 	votes(t, p, view.Process{}, disputed(0, 1))
 	if said := votes(t, p, view.Process{Rank: 1}, ack); len(said) != 1 {
-		t.Errorf("voted %v, want one vote for the other replica", said)
+		t.Errorf("the process voted %v, want one vote for the other replica", said)
 	}
 }

@@ -66,11 +66,11 @@ func FuzzReceive(f *testing.F) {
 			b = b[5+n:]
 			before := p.Retained()
 			if out, err := p.Receive(from, fr); err != nil && (p.Retained() != before || len(out.Send)+len(out.Deliver)+len(out.Decided) > 0) {
-				t.Fatalf("returned %v, but also output %+v", err, out)
+				t.Fatalf("Receive returned %v, but also output %+v", err, out)
 			}
 		}
 		if p.Retained() > given {
-			t.Errorf("retains %d of %d bytes", p.Retained(), given)
+			t.Errorf("the process retains %d of %d bytes", p.Retained(), given)
 		}
 	})
 }
@@ -119,7 +119,7 @@ func FuzzReceiveMessageLog(f *testing.F) {
 			position += uint64(len(piece))
 		}
 		if given < 0 {
-			t.Errorf("delivers %d bytes more than it received", -given)
+			t.Errorf("the process delivers %d bytes more than it received", -given)
 		}
 	})
 }

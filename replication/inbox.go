@@ -34,7 +34,7 @@ type arrivals struct {
 	// acknowledgement.
 	messages, bytes int
 	listed          bool   // the stream is in due
-	seal            *seal  // of the unacknowledged messages; nil if there are none
+	seal            *seal  // digests of the unacknowledged messages; nil if there are none
 	last            []byte // payload of the last acknowledgement
 }
 

@@ -18,7 +18,7 @@ func TestIndexSetContainsAddedIndices(t *testing.T) {
 			i = math.MaxUint64 - i
 		}
 		if s.contains(i) != in[i] {
-			t.Fatalf("contains %d: %v", i, !in[i])
+			t.Fatalf("the set contains %d: %v", i, !in[i])
 		}
 		if !in[i] {
 			in[i] = true
@@ -27,7 +27,7 @@ func TestIndexSetContainsAddedIndices(t *testing.T) {
 	}
 	for k, sp := range s.spans {
 		if sp.lo > sp.hi || k > 0 && s.spans[k-1].hi+1 >= sp.lo {
-			t.Fatalf("span %d of %v", k, s.spans)
+			t.Fatalf("span %d of %v is empty, or touches the previous one", k, s.spans)
 		}
 	}
 }

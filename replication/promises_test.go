@@ -65,7 +65,7 @@ func TestR2DuplicateIsAcknowledgedAgain(t *testing.T) {
 		}
 	}
 	if out := p.Tick(); len(out.Send) != 0 {
-		t.Errorf("acknowledged without an arrival: %+v", out.Send)
+		t.Errorf("the process acknowledged without an arrival: %+v", out.Send)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
 				}
 				for k, e := range out.Send {
 					if want := (view.Process{Rank: 1, Replica: k}); e.To != want || e.Frame.Seq != uint64(i) {
-						t.Errorf("acknowledged %d to %v, want %d to %v", e.Frame.Seq, e.To, i, want)
+						t.Errorf("the process acknowledged %d to %v, want %d to %v", e.Frame.Seq, e.To, i, want)
 					}
 				}
 				if len(out.Send) != 3 {
@@ -100,7 +100,7 @@ func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
 				}
 			}
 			if out := p.Tick(); len(out.Send) != 0 {
-				t.Errorf("acknowledged twice: %+v", out.Send)
+				t.Errorf("the process acknowledged twice: %+v", out.Send)
 			}
 		})
 	}
@@ -116,7 +116,7 @@ func TestSelfMessagesAreDeliveredLocally(t *testing.T) {
 			}
 		}
 		if p.Retained() != 0 {
-			t.Errorf("replica %d retains %d", k, p.Retained())
+			t.Errorf("replica %d retains %d bytes", k, p.Retained())
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestR2FlushKeepsProgramOrder(t *testing.T) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("sent %v, want %v", got, want)
+		t.Errorf("the process sent %v, want %v", got, want)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestR3TableForgetsInOrder(t *testing.T) {
 		}
 	}
 	if b := p.outbox.all[0]; p.Retained() != 500 || most != 1500 || cap(b.queue) > 1024 {
-		t.Errorf("retains %d, at most %d, in a queue of %d; want 500, 1500, no more than 1024", p.Retained(), most, cap(b.queue))
+		t.Errorf("the process retains %d bytes, at most %d, in a queue of %d; want 500, 1500, no more than 1024", p.Retained(), most, cap(b.queue))
 	}
 }
 
@@ -181,7 +181,7 @@ func TestR5FinishedProcess(t *testing.T) {
 		t.Errorf("the last message of the finished process: delivered %v, %v", got, err)
 	}
 	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].To != (view.Process{Rank: 1, Replica: 1}) {
-		t.Errorf("acknowledged to %+v, want 1.1 only", out.Send)
+		t.Errorf("the process acknowledged to %+v, want 1.1 only", out.Send)
 	}
 	if out := p.Reopened(view.Process{Rank: 1}); len(out.Send) != 0 {
 		t.Errorf("reopened: %+v", out.Send)
@@ -194,7 +194,7 @@ func TestOlderViewsAreIgnored(t *testing.T) {
 	p := New(view.Process{Rank: 0, Replica: 1}, view.New(2, 2), Secret{})
 	p.View(v3)
 	if p.View(v2); p.v.Epoch != 3 || !p.Decider() {
-		t.Errorf("epoch %d, decider %v", p.v.Epoch, p.Decider())
+		t.Errorf("the process is in epoch %d, decider %v", p.v.Epoch, p.Decider())
 	}
 }
 
@@ -282,7 +282,7 @@ func TestR4MasterStepsDownBeforeItAnswersTheNext(t *testing.T) {
 	p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("a")})
 	p.Send(protection.Message{Dest: 1, Payload: []byte("x")})
 	if out, err := p.Receive(view.Process{Replica: 1}, control(frame.Sync, 0, 2, "")); err != nil || len(out.Send) != 0 {
-		t.Fatalf("sent %+v, %v before its view named the other master", out.Send, err)
+		t.Fatalf("the process sent %+v, %v before its view named the other master", out.Send, err)
 	}
 	second, _ := view.New(2, 2).Promote(view.Process{Replica: 1})
 	out := p.View(second)
@@ -321,13 +321,13 @@ func TestR4NewMasterFirstStabilizesHeldOutcomes(t *testing.T) {
 		t.Fatalf("decider %v, %v while another replica may lack a held outcome; want false", p.Decider(), err)
 	}
 	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 2}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
-		t.Errorf("decided another point: %+v", out)
+		t.Errorf("the process decided another point: %+v", out)
 	}
 	if out, err := p.Receive(view.Process{Replica: 2}, control(frame.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
 		t.Errorf("decider %v, decided %v, %v once every replica has the outcome", p.Decider(), out.Decided, err)
 	}
 	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
-		t.Errorf("decided the point again: %+v", out)
+		t.Errorf("the process decided the point again: %+v", out)
 	}
 }
 

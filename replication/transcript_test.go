@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
 func TestTranscripts(t *testing.T) {
 	files, _ := filepath.Glob("testdata/*.txt")
 	if len(files) == 0 {
-		t.Fatal("no transcripts")
+		t.Fatal("no transcripts were found")
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {

@@ -401,8 +401,8 @@ func (a *attempt) confirmed(p Placement, err error) {
 }
 
 // unused returns the peers that placed does not use and that may hold slots for the job or have it in
-// their queue. answered contains those that have answered. silent contains those that have not, and those
-// that only an earlier attempt may have asked.
+// their queue. answered contains the peers that have answered. silent contains the peers that have not answered,
+// and the peers that only an earlier attempt may have asked.
 func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	used := map[p2ppeer.ID]bool{}
 	for _, p := range placed {

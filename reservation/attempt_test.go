@@ -119,10 +119,10 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 			a := newAttempt(tt.candidates, tt.need)
 			got := play(a, tt.script)
 			if got != tt.want || a.enough() != tt.enough {
-				t.Errorf("asked %q, enough %v; want %q, %v", got, a.enough(), tt.want, tt.enough)
+				t.Errorf("the attempt asked %q, has enough slots: %v; want %q, %v", got, a.enough(), tt.want, tt.enough)
 			}
 			if _, err := a.place(); (err == nil) != tt.enough {
-				t.Errorf("enough %v, but placing: %v", tt.enough, err)
+				t.Errorf("the attempt has enough slots: %v, but placing returned %v", tt.enough, err)
 			}
 		})
 	}
@@ -219,6 +219,6 @@ func TestReplicasAreSeparatedByAddressIfAnOwnerRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(placed) != 2 || placed[0].Peer != "a" || placed[1].Peer != "g" {
-		t.Errorf("placed at %v, want a and g, whose addresses differ", placed)
+		t.Errorf("the processes were placed at %v, want a and g, whose addresses differ", placed)
 	}
 }

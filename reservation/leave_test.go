@@ -29,7 +29,7 @@ func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
 			waits += len(p.ledger.queue)
 		}
 		if waits < 5 {
-			t.Fatalf("waits at %d peers", waits)
+			t.Fatalf("the job waits at %d peers", waits)
 		}
 		net.peers["a"].ledger.Withdraw("other", bob, false)
 		net.peers["b"].ledger.Withdraw("other", bob, false)

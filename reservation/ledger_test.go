@@ -93,11 +93,11 @@ func TestS2UnconfirmedHoldExpires(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4})
 	g := mustHold(t, l, "j", 4, keyOf(1), start)
 	if want := start.Add(34 * time.Second); !g.Expires.Equal(want) {
-		t.Fatalf("expires %v, want %v: 30 s and 1 s per slot", g.Expires, want)
+		t.Fatalf("the lease expires %v, want %v: 30 s and 1 s per slot", g.Expires, want)
 	}
 	// Asking again must not extend the lease.
 	if again := mustHold(t, l, "j", 4, keyOf(2), start.Add(20*time.Second)); again != g {
-		t.Fatalf("asked again: %+v, want %+v", again, g)
+		t.Fatalf("the second Hold returned %+v, want %+v", again, g)
 	}
 	if over := l.Expire(g.Expires.Add(-1)); len(over) != 0 {
 		t.Fatalf("%v ended early", over)
@@ -142,10 +142,10 @@ func TestS4ConfirmingAgainDoesNotExtendTheLease(t *testing.T) {
 	}
 	end := start.Add(ConfirmedLease)
 	if at, ok := l.nextExpiry(); !ok || !at.Equal(end) {
-		t.Errorf("next expiry %v %v", at, ok)
+		t.Errorf("the next expiry is %v %v", at, ok)
 	}
 	if over := l.Expire(end); len(over) != 1 || over[0] != g.Key {
-		t.Errorf("ended %v, want %v", over, g.Key)
+		t.Errorf("the ended holds are %v, want %v", over, g.Key)
 	}
 	if err := l.Confirm(g.Key, alice, 2, end); !errors.Is(err, UnknownKey) {
 		t.Errorf("confirmed after the lease: %v, want %v", err, UnknownKey)
@@ -213,10 +213,10 @@ func TestRepeatedRequestKeepsTheHold(t *testing.T) {
 		again int
 		want  int
 	}{
-		{"as many", 0, 2, 2},
+		{"the same number", 0, 2, 2},
 		{"fewer", 0, 1, 2},
 		{"more", 0, 4, 4},
-		{"more than is free", 1, 4, 3},
+		{"more than are free", 1, 4, 3},
 		{"more when no slot is free", 2, 4, 2},
 	}
 	for _, tt := range tests {
@@ -243,7 +243,7 @@ func TestAbandonFreesUnconfirmedSlots(t *testing.T) {
 		l.Abandon(k)
 	}
 	if got := l.Snapshot(); got.Held != 0 || got.Confirmed != 1 || got.Free != 2 {
-		t.Errorf("got %+v", got)
+		t.Errorf("the snapshot is %+v", got)
 	}
 }
 
@@ -289,7 +289,7 @@ func TestSnapshotCountsEverySlotOnce(t *testing.T) {
 	}
 	s := l.Snapshot()
 	if s.Total != 9 || s.Free != 3 || s.Running != 1 || s.Confirmed != 2 || s.Held != 3 {
-		t.Errorf("%+v", s)
+		t.Errorf("the snapshot is %+v", s)
 	}
 	for i, j := range s.Jobs {
 		if j.Job != j.State.String() || j.Slots != i+1 || j.Expires.IsZero() != (j.State == Running) {
@@ -306,7 +306,7 @@ func TestS3ReducedSlotsAreNotGranted(t *testing.T) {
 		t.Errorf("Hold with three slots in use after Resize(2): %v, want Busy", err)
 	}
 	if s := l.Snapshot(); s.Total != 2 || s.Free != 0 || s.Confirmed != 3 {
-		t.Errorf("status %+v", s)
+		t.Errorf("the snapshot is %+v", s)
 	}
 	l.Release(keyOf(1))
 	if g := mustHold(t, l, "k", 4, keyOf(3), start); g.Slots != 2 {
@@ -314,7 +314,7 @@ func TestS3ReducedSlotsAreNotGranted(t *testing.T) {
 	}
 	l.Resize(5)
 	if s := l.Snapshot(); s.Free != 3 {
-		t.Errorf("status %+v", s)
+		t.Errorf("the snapshot is %+v", s)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestS3BarredJobGetsNoSlots(t *testing.T) {
 	l.bar(unwanted)
 	mustBe(1, 2, 1)
 	if _, err := l.Redeem(keyOf(2), "unwanted", alice, start); err == nil {
-		t.Error("redeemed the key of a barred job")
+		t.Error("the key of a barred job was redeemed")
 	}
 	if _, err := l.Hold(Request{Job: "unwanted", Submitter: alice, Slots: 1, Waits: true}, keyOf(5), start); !errors.Is(err, Denied) {
 		t.Errorf("got %v, want Denied", err)

@@ -12,7 +12,7 @@ func TestMachineNames(t *testing.T) {
 	job := Name{Job: "job", Submitter: "submitter"}
 	name := machineName("boot", job)
 	if len(name) != 2*machineSize || machineName("boot", job) != name {
-		t.Errorf("got %q", name)
+		t.Errorf("the machine name is %q", name)
 	}
 	for what, other := range map[string]string{
 		"machine":   machineName("another", job),
@@ -20,7 +20,7 @@ func TestMachineNames(t *testing.T) {
 		"submitter": machineName("boot", Name{Job: "job", Submitter: "another"}),
 	} {
 		if other == name {
-			t.Errorf("another %s gives the same name", what)
+			t.Errorf("another %s gives the same machine name", what)
 		}
 	}
 	if got := machineName("", job); got != "" {
@@ -44,7 +44,7 @@ func TestGrantContainsTheMachineName(t *testing.T) {
 		names = append(names, g.Machine)
 	}
 	if names[0] == "" || names[0] == names[1] {
-		t.Errorf("got %q", names)
+		t.Errorf("the machine names for two jobs are %q", names)
 	}
 }
 
@@ -69,15 +69,15 @@ func TestMachineRunsOneReplicaOfARank(t *testing.T) {
 		t.Errorf("%d slots of %d peers count, enough: %v", slots, peers, a.enough())
 	}
 	if short := a.shortage(); short.Reasons[SameMachine] != 2 {
-		t.Errorf("got %v", short)
+		t.Errorf("the shortage is %v", short)
 	}
 	grant(3, "")
 	placed, err := a.place()
 	if err != nil || len(placed) != 2 || placed[0].Machine != "m" {
-		t.Fatalf("got %v, %v", placed, err)
+		t.Fatalf("place returned %v, %v", placed, err)
 	}
 	if back, _ := a.unused(placed); len(back) != 2 {
-		t.Errorf("released at %v", back)
+		t.Errorf("unused returned the placements %v", back)
 	}
 }
 

@@ -90,13 +90,13 @@ func (m *model) hold(g Grant, wanted int, fresh Key, submitter p2ppeer.ID, job s
 	old := m.belief[g.Key]
 	if old == nil {
 		if g.Key != fresh || g.Slots < 1 || g.Slots > wanted {
-			return fmt.Errorf("granted %+v for %d slots", g, wanted)
+			return fmt.Errorf("the ledger granted %+v for %d slots", g, wanted)
 		}
 		m.belief[g.Key] = &belief{submitter: submitter, job: job, slots: g.Slots, until: g.Expires, state: Held}
 		return nil
 	}
 	if old.state == Running || old.submitter != submitter || old.job != job || g.Slots < old.slots || g.Expires != old.until {
-		return fmt.Errorf("granted %+v again to %s of %s, was %+v", g, job, submitter, old)
+		return fmt.Errorf("the ledger granted %+v again to %s of %s, was %+v", g, job, submitter, old)
 	}
 	old.slots = g.Slots
 	return nil

@@ -33,7 +33,7 @@ func TestFreedSlotIsKeptForTheLongestWaitingJob(t *testing.T) {
 	now := start.Add(10 * time.Second)
 	_, err := l.Hold(waiting("younger", 1, 8*time.Second), keyOf(2), now)
 	if p := placeOf(t, err); p != (Place{1, 1}) {
-		t.Errorf("alone in the queue: place %+v", p)
+		t.Errorf("alone in the queue, the job has place %+v", p)
 	}
 	_, err = l.Hold(waiting("older", 2, 5*time.Second), keyOf(3), now)
 	if p := placeOf(t, err); p != (Place{1, 2}) {
@@ -87,7 +87,7 @@ func TestReleaseKeepsThePlaceInTheQueue(t *testing.T) {
 			tt.do(l, g)
 			_, err = l.Hold(younger, keyOf(2), start.Add(2*time.Second+tt.wait))
 			if kept := err != nil; kept != tt.kept {
-				t.Errorf("another job: %v", err)
+				t.Errorf("Hold for another job: %v", err)
 			}
 		})
 	}
@@ -98,7 +98,7 @@ func TestQueueRespectsTheJobLimit(t *testing.T) {
 	g := mustHold(t, l, "runs", 1, keyOf(1), start)
 	_, err := l.Hold(waiting("older", 1, 0), keyOf(2), start)
 	if p := placeOf(t, err); p != (Place{1, 1}) || !errors.Is(err, MaxJobs) {
-		t.Errorf("got %v", err)
+		t.Errorf("Hold above the limit on jobs returned %v", err)
 	}
 	l.Release(g.Key)
 	if _, err := l.Hold(waiting("younger", 1, time.Second), keyOf(3), start); !errors.Is(err, MaxJobs) {
@@ -380,7 +380,7 @@ func TestLapsesExpire(t *testing.T) {
 func TestKeptSlotsDoNotExceedTheOffer(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	if g, err := l.Hold(waiting("big", 100, 0), keyOf(1), start); err != nil || g.Slots != 2 {
-		t.Fatalf("got %+v, %v", g, err)
+		t.Fatalf("Hold returned %+v, %v, want the two free slots", g, err)
 	}
 	if lacks := l.lacks(l.queue[0]); lacks != 0 {
 		t.Errorf("a job that has all its slots lacks %d", lacks)

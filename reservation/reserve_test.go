@@ -95,7 +95,7 @@ func TestReserveEndsWithItsContext(t *testing.T) {
 			t.Errorf("got %v, want a shortage at the deadline", err)
 		}
 		if took := time.Since(began); took > time.Second+releaseTimeout {
-			t.Errorf("took %v", took)
+			t.Errorf("the reservation took %v", took)
 		}
 		if used := net.used(); used != 0 {
 			t.Errorf("%d slots are still reserved", used)
@@ -112,7 +112,7 @@ func TestSilentPeersCostLittleWhenOthersSuffice(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > askTimeout/4 {
-			t.Errorf("took %v, want at most %v", took, askTimeout/4)
+			t.Errorf("the reservation took %v, want at most %v", took, askTimeout/4)
 		}
 	})
 }
@@ -184,7 +184,7 @@ func TestSilentPeersAreSubstituted(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took >= askTimeout/2 {
-			t.Errorf("took %v of virtual time", took)
+			t.Errorf("the reservation took %v of virtual time", took)
 		}
 	})
 }

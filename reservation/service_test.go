@@ -246,10 +246,10 @@ func TestAbandonedRequestIsReset(t *testing.T) {
 			cancel()
 		}
 		if err := <-held; (err == nil) != answers {
-			t.Errorf("answered %v, got %v", answers, err)
+			t.Errorf("the peer answers: %v, but the submitter got %v", answers, err)
 		}
 		if err := <-ends; errors.Is(err, io.EOF) != answers {
-			t.Errorf("answered %v, the peer reads %v", answers, err)
+			t.Errorf("the peer answers: %v, but it reads %v", answers, err)
 		}
 		cancel()
 	}
@@ -261,7 +261,7 @@ func TestOtherVersionIsReported(t *testing.T) {
 	q := holdRequest(Request{Job: "j", Slots: 1})
 	q.Protocol = version.Protocol + 1
 	if got := converse(t, newHost(t, server), server.ID(), q).GetReason(); got != pb.Reason_VERSION {
-		t.Errorf("got %v", got)
+		t.Errorf("the peer answered %v, want VERSION", got)
 	}
 }
 
@@ -361,7 +361,7 @@ func TestPolicyRefusalsAreLogged(t *testing.T) {
 	for range 20 {
 		_, err := NewClient(client).Hold(t.Context(), server.ID(), Request{Job: "j", Slots: 1, Kinds: []string{"native"}})
 		if !errors.Is(err, WasmOnly) {
-			t.Fatalf("got %v", err)
+			t.Fatalf("Hold returned %v, want WasmOnly", err)
 		}
 	}
 	for _, want := range []string{client.ID().String(), `"job":"j"`, `"class":"everyone"`, `"kinds":["native"]`, "wasm only"} {

@@ -9,8 +9,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// A ShortageError reports that an attempt found too few slots, how many it found, and why it found no
-// more. Another attempt, later or with other candidates, may succeed.
+// A ShortageError reports that an attempt found too few slots. It states how many slots the attempt found, and why
+// the other candidates granted none. Another attempt, later or with other candidates, may succeed.
 type ShortageError struct {
 	Need       Need
 	FoundSlots int            // granted slots; at most Need.N per peer count

@@ -48,7 +48,7 @@ func TestAssign(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := tt.strategy.Assign(tt.peers, tt.n, tt.r)
 			if !errors.Is(err, tt.err) {
-				t.Fatalf("error %v, want %v", err, tt.err)
+				t.Fatalf("Assign returned %v, want %v", err, tt.err)
 			}
 			if err == nil && fmt.Sprint(got) != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
@@ -124,7 +124,7 @@ func checkAssignment(s Strategy, peers []PeerSlots, n, r int) error {
 	}
 	slices.SortFunc(all, func(a, b view.Process) int { return (a.Rank-b.Rank)*r + a.Replica - b.Replica })
 	if !slices.Equal(all, view.New(n, r).Processes()) {
-		return fmt.Errorf("placed %v", all)
+		return fmt.Errorf("the placed processes are %v", all)
 	}
 	return nil
 }

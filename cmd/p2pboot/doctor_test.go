@@ -64,6 +64,6 @@ func TestDoctorReportsUnusableHome(t *testing.T) {
 		t.Errorf("got status %d, want 2; %s", status, errs.String())
 	}
 	if text := out.String(); !strings.Contains(text, "failure  home: ") || strings.Contains(text, "confinement") {
-		t.Errorf("got %s", text)
+		t.Errorf("p2pboot doctor printed %s", text)
 	}
 }

@@ -41,12 +41,12 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 	for line := range strings.Lines(out.String()) {
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
-			t.Errorf("%d columns: %s", n, line)
+			t.Errorf("a line of the help text has %d columns: %s", n, line)
 		}
 	}
 	for _, want := range []string{"Examples:", "Exit status:", "--supernode", "Commands:", "--json"} {
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %s", want)
+			t.Errorf("the help text does not contain %s", want)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func nothingLeft(t *testing.T) {
 	t.Helper()
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("TMPDIR still contains %v: %v", left, err)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestAutoReportsItsReplicationDegree(t *testing.T) {
 		if e.Kind == submit.ReplicasEvent {
 			choice = e.Choice
 			if !strings.Contains(e.Text, "-r auto: with 2 replicas each, 1 rank succeeds with probability 0.998") {
-				t.Errorf("got %q", e.Text)
+				t.Errorf("p2prun reported the choice as %q", e.Text)
 			}
 		}
 		placed = max(placed, len(e.Placed))

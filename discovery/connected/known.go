@@ -120,7 +120,7 @@ func (q *knownPeers) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppe
 			away = append(away, a)
 			continue
 		}
-		a.met = now // connected counts as being met
+		a.met = now // a connected peer counts as met
 		if now.Sub(a.tried) >= firstPause {
 			a.pause = 0
 		}

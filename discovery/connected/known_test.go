@@ -92,11 +92,11 @@ func TestKnownPeersAreRetriedIndefinitely(t *testing.T) {
 	q := knownPeersOf(3)
 	tries(q, 2, those(2), 4*time.Hour)
 	if got := len(tries(q, 2, those(2), time.Hour)); got != 0 { // this hour has already passed
-		t.Fatalf("tried %d times in the past", got)
+		t.Fatalf("the known peers were tried %d times in an hour that had passed", got)
 	}
 	q.retryNow()
 	if got := tries(q, 2, those(2), 0); len(got) != 1 {
-		t.Errorf("tried at %v after a change, want at once", got)
+		t.Errorf("peers were tried at %v after the change of network, want at once", got)
 	}
 }
 
@@ -113,11 +113,11 @@ func TestKnownPeersAreTriedOneAtATimeWithManyConnections(t *testing.T) {
 			times++
 		}
 		if len(due) > 1 {
-			t.Fatalf("%d tried at once", len(due))
+			t.Fatalf("%d peers were tried at once", len(due))
 		}
 	}
 	if len(tried) != 100 || times > 2*60*2 {
-		t.Errorf("%d of 100 tried, %d tries in two hours", len(tried), times)
+		t.Errorf("%d of 100 peers were tried, %d tries in two hours", len(tried), times)
 	}
 }
 
@@ -133,7 +133,7 @@ func TestKnownPeerThatDisconnects(t *testing.T) {
 		}
 	}
 	if times < 2 || times > 15 {
-		t.Errorf("tried %d times in an hour", times)
+		t.Errorf("the peers were tried %d times in an hour", times)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestKnownPeerThatIsLost(t *testing.T) {
 	q.met(at(1), true, testNow.Add(11*time.Minute))
 	q.due(testNow.Add(30*time.Minute), those(2))
 	if due := q.due(testNow.Add(30*time.Minute), those(1)); len(due) != 1 || due[0].ID != id(1) {
-		t.Errorf("got %v", due)
+		t.Errorf("the peers that are due are %v, want only peer 1", due)
 	}
 }
 
@@ -156,13 +156,13 @@ func TestKnownPeersAreBounded(t *testing.T) {
 		q.heard(at(i))
 	}
 	if len(q.all) != maxKnown || q.all[id(1)] == nil {
-		t.Fatalf("%d known; want a peer that was never met forgotten", len(q.all))
+		t.Fatalf("%d peers are known; want a peer that was never met forgotten", len(q.all))
 	}
 	for i := 10 * maxKnown; i < 20*maxKnown; i++ {
 		q.met(at(i), false, testNow)
 	}
 	if len(q.all) != maxKnown || q.all[id(0)] == nil || q.all[id(1)] != nil {
-		t.Errorf("%d known; want the peer that was met longest ago forgotten", len(q.all))
+		t.Errorf("%d peers are known; want the peer that was met longest ago forgotten", len(q.all))
 	}
 	many := at(0)
 	for i := range 10 * maxAddrs {
@@ -171,7 +171,7 @@ func TestKnownPeersAreBounded(t *testing.T) {
 	q.heard(many)
 	q.met(many, true, testNow)
 	if got := len(q.all[id(0)].info.Addrs); got != maxAddrs {
-		t.Errorf("has %d addresses of a peer, want %d", got, maxAddrs)
+		t.Errorf("%d addresses of the peer are kept, want %d", got, maxAddrs)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestLongAddressesAreNotKept(t *testing.T) {
 	q := newKnownPeers()
 	q.met(p2ppeer.AddrInfo{ID: id(0), Addrs: append([]ma.Multiaddr{long}, at(0).Addrs...)}, true, testNow)
 	if got := q.all[id(0)].info.Addrs; len(got) != 1 || !got[0].Equal(at(0).Addrs[0]) {
-		t.Errorf("keeps %d addresses, want the short one", len(got))
+		t.Errorf("%d addresses of the peer are kept, want the short one", len(got))
 	}
 }
 
@@ -221,7 +221,7 @@ func TestKnownPeersAreForgotten(t *testing.T) {
 	q.met(at(2), true, testNow.Add(-forgetAfter))
 	tries(q, 0, noPeer, 2*time.Hour)
 	if q.all[id(0)] != nil || q.all[id(1)] == nil || q.all[id(2)] != nil {
-		t.Errorf("remembers %v", q.list())
+		t.Errorf("the known peers are %v, want only the one of the job", q.list())
 	}
 }
 
@@ -241,7 +241,7 @@ func TestKnownPeersArePersistent(t *testing.T) {
 	}
 	got, err := recall(file, testNow.Add(time.Hour))
 	if err != nil || len(got.all) != 3 {
-		t.Fatalf("recalls %d, %v, want %d", len(got.all), err, 3)
+		t.Fatalf("recall returned %d peers, %v, want %d", len(got.all), err, 3)
 	}
 	for i, peer := range want {
 		a := got.all[peer]
@@ -250,7 +250,7 @@ func TestKnownPeersArePersistent(t *testing.T) {
 		}
 	}
 	if got, err := recall(file, testNow.Add(2*forgetAfter)); err != nil || len(got.all) != 0 {
-		t.Errorf("recalls %d after a long time, %v", len(got.all), err)
+		t.Errorf("recall returned %d peers after a long time, %v", len(got.all), err)
 	}
 }
 
@@ -266,7 +266,7 @@ func FuzzRecall(f *testing.F) {
 		}
 		q, err := recall(file, testNow)
 		if err != nil || len(q.all) > maxKnown {
-			t.Fatalf("got %d, %v", len(q.all), err)
+			t.Fatalf("recall returned %d peers, %v", len(q.all), err)
 		}
 		if err := q.remember(file); err != nil {
 			t.Fatal(err)

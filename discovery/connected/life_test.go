@@ -45,7 +45,7 @@ func TestReceivedBytesAreCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if arrived(there) == beforeThere || arrived(here) == before {
-				t.Errorf("counted %d bytes there and %d here; %d and %d before sending", arrived(there), arrived(here), beforeThere, before)
+				t.Errorf("%d bytes were counted there and %d here; %d and %d before sending", arrived(there), arrived(here), beforeThere, before)
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func TestBlockedWritesAreCounted(t *testing.T) {
 				t.Fatal(err)
 			}
 			if counts := m.arrived.Load() != before; counts != (wait > 0) {
-				t.Errorf("data after %v: counted %v", wait, counts)
+				t.Errorf("data that is read after %v: arrival counted is %v", wait, counts)
 			}
 		}
 	})

@@ -14,29 +14,29 @@ func TestSchedule(t *testing.T) {
 	attempt := func(ok bool) time.Duration {
 		t.Helper()
 		if !s.start(now) || s.start(now) {
-			t.Fatal("not due, or due twice")
+			t.Fatal("a try was not due, or was due twice")
 		}
 		wait := s.ended(now, ok, random)
 		if s.start(now.Add(wait - 1)) {
-			t.Fatal("due too early")
+			t.Fatal("the next try was due too early")
 		}
 		now = now.Add(wait)
 		return wait
 	}
 	for _, pause := range []time.Duration{least, 2 * least, 4 * least, most, most} {
 		if wait := attempt(false); wait != pause/2+time.Duration(random*float64(pause)) {
-			t.Errorf("after a failure: waits %v, want %[2]v/2 + %[3]v*%[2]v", wait, pause, random)
+			t.Errorf("the wait after a failure is %v, want %[2]v/2 + %[3]v*%[2]v", wait, pause, random)
 		}
 		random += 0.2
 	}
 	random = 0.99
 	if wait := attempt(true); wait != most {
-		t.Errorf("after a success: %v, want %v", wait, most)
+		t.Errorf("the wait after a success is %v, want %v", wait, most)
 	}
 	attempt(false)
 	now = testNow // long before the next attempt
 	s.retryNow()
 	if wait := attempt(false); wait >= 3*least/2 {
-		t.Errorf("after a move: %v, want about %v", wait, least)
+		t.Errorf("the wait after a move is %v, want about %v", wait, least)
 	}
 }

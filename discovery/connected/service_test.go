@@ -64,8 +64,8 @@ func newHost(t *testing.T, options ...libp2p.Option) host.Host {
 	return h
 }
 
-// A wire forwards connections to a host until hush is called. Existing connections then forward no more
-// data, and neither end is notified.
+// A wire forwards connections to a host until hush is called. Existing connections then stop
+// forwarding data, and neither end is notified.
 type wire struct {
 	net.Listener
 	to string
@@ -180,7 +180,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	select {
 	case <-back:
 	case <-time.After(deadline):
-		t.Fatal("not reconnected")
+		t.Fatal("the peer did not reconnect in time")
 	}
 	select {
 	case <-closed:
@@ -189,7 +189,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	}
 	now := a.Network().ConnsToPeer(b.ID())
 	if len(now) == 0 {
-		t.Fatal("not connected")
+		t.Fatal("the peers are not connected")
 	}
 	if err := sendPing(t.Context(), now[0]); err != nil {
 		t.Errorf("the new connection does not work: %v", err)
@@ -295,9 +295,9 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 			t.Fatal("a connection over which bytes arrive is dropped")
 		}
 		if !probed.IsZero() && state().probed != probed {
-			await(began, "a question is not put")
+			await(began, "no probe was sent")
 			if questions++; questions > 1 {
-				await(ended, "the question before goes on")
+				await(ended, "the previous probe did not end")
 			}
 		}
 		probed = state().probed
@@ -306,7 +306,7 @@ func TestV3SilentBusyConnectionIsDropped(t *testing.T) {
 	// Some bytes may have arrived since the last check, and count at the next one.
 	for most := now.Add(probePeriod + leastSilence + 3*checkEvery); state() != nil; s.check(now) {
 		if now = now.Add(checkEvery); now.After(most) {
-			t.Fatal("not closed long after it fell silent")
+			t.Fatal("the connection was not closed long after it fell silent")
 		}
 	}
 }
@@ -334,11 +334,11 @@ func TestErrorsThatCountAsAnswer(t *testing.T) {
 		}
 	}
 	if err := sendPing(t.Context(), c); !errors.Is(err, network.ErrResourceLimitExceeded) || !countsAsAnswer(err) {
-		t.Errorf("a probe that cannot be sent: %v", err)
+		t.Errorf("when the probe cannot be sent: %v", err)
 	}
 	for _, err := range []error{&network.StreamError{}, context.DeadlineExceeded, errors.New("connection write timeout")} {
 		if countsAsAnswer(fmt.Errorf("open a stream: %w", err)) {
-			t.Errorf("%v counts as an answer", err)
+			t.Errorf("the error %v counts as an answer to the probe", err)
 		}
 	}
 }

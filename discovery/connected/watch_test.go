@@ -190,7 +190,7 @@ func TestDialsBackOffIndefinitely(t *testing.T) {
 func TestMaxSilenceGrowsWithTheToleratedHang(t *testing.T) {
 	for tolerates, want := range map[time.Duration]time.Duration{0: leastSilence, 2 * time.Second: leastSilence, 40 * time.Second: 10 * time.Second} {
 		if got := maxSilence(tolerates); got != want {
-			t.Errorf("tolerates %v: got %v, want %v", tolerates, got, want)
+			t.Errorf("tolerated hang %v: got %v, want %v", tolerates, got, want)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestLoadIsMeasuredOnLinux(t *testing.T) {
 	}
 	busy, all, _ := processorTime()
 	if busy > all {
-		t.Errorf("busy for %v of %v", busy, all)
+		t.Errorf("the processors were busy for %v of %v", busy, all)
 	}
 	if _, ok := settle(t.Context(), time.Nanosecond); runtime.GOOS == "linux" && !ok {
 		t.Error("the second measurement reports nothing")

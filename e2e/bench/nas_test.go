@@ -39,7 +39,7 @@ func TestUnverifiedResultsDoNotCount(t *testing.T) {
 		"cut off": "seconds=1 verified=yes\n",
 	} {
 		if got, err := kernelResult("cg", []byte(report)); err == nil {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("report %s: accepted as %v", name, got)
 		}
 	}
 }

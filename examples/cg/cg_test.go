@@ -18,7 +18,7 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.zeta) || c.verify(c.zeta*(1+2*epsilon)) || c.verify(math.NaN()) {
-			t.Errorf("class %s: verify rejects %v or accepts a different value", name, c.zeta)
+			t.Errorf("class %s: verify rejects the value %v or accepts a different one", name, c.zeta)
 		}
 	}
 }

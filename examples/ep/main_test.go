@@ -26,7 +26,7 @@ func TestVerifyRefusesOtherSums(t *testing.T) {
 	for name, c := range classes {
 		for _, factor := range []float64{1 + 2*epsilon, 1 - 2*epsilon, -1} {
 			if s := (sums{c.expected.x * factor, c.expected.y}); c.verify(s) {
-				t.Errorf("class %s accepts %v for %v", name, s, c.expected)
+				t.Errorf("class %s accepts the sums %v in place of %v", name, s, c.expected)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func TestReport(t *testing.T) {
 				}
 			}
 			if got := stderr[0].String(); !strings.HasPrefix(got, "ep: 10 % done\n") || !strings.HasSuffix(got, "ep: 100 % done\n") {
-				t.Errorf("progress:\n%s", got)
+				t.Errorf("the progress output is\n%s", got)
 			}
 			for rank := 1; rank < n; rank++ {
 				if stdout[rank].Len()+stderr[rank].Len() > 0 {
@@ -84,13 +84,13 @@ func TestSumsAreTheSameForEveryNumberOfRanks(t *testing.T) {
 	const batches = 8
 	wantSums, wantCounts := sequential(batches)
 	if total, counts, err := compute(&npb.Run{Progress: io.Discard}, batches); total != wantSums || counts != wantCounts || err != nil {
-		t.Errorf("without a world: %v, %v, %v; want %v, %v", total, counts, err, wantSums, wantCounts)
+		t.Errorf("without a world, compute returned %v, %v, %v; want %v, %v", total, counts, err, wantSums, wantCounts)
 	}
 	for _, n := range []int{1, 2, 3, 5, 11} {
 		err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
 			total, counts, err := compute(&npb.Run{World: w, Progress: io.Discard}, batches)
 			if err == nil && w.Rank() == 0 && (total != wantSums || counts != wantCounts) {
-				err = fmt.Errorf("%v, %v; want %v, %v", total, counts, wantSums, wantCounts)
+				err = fmt.Errorf("the sums are %v and the counts %v; want %v, %v", total, counts, wantSums, wantCounts)
 			}
 			return err
 		})

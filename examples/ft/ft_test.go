@@ -25,7 +25,7 @@ func TestVerifyRefusesOtherValues(t *testing.T) {
 				other := slices.Clone(c.checksums)
 				other[i] *= factor
 				if c.verify(other) {
-					t.Errorf("class %s accepts %v as checksum %d", name, other[i], i+1)
+					t.Errorf("class %s accepts the wrong value %v as checksum %d", name, other[i], i+1)
 				}
 			}
 		}

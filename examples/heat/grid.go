@@ -10,7 +10,7 @@ import (
 type grid struct {
 	*mpj.Comm // Cartesian
 
-	side                  int   // of the plate, in points
+	side                  int   // length of a side of the plate, in points
 	dims                  []int // number of rows and columns of ranks
 	up, down, left, right int   // neighbours, or ProcNull at the edge of the plate
 }

@@ -105,10 +105,10 @@ func TestPictureShowsTheHotEdge(t *testing.T) {
 	}
 	// At the end the centre has 25 degrees, the mean of the four edges.
 	if !strings.HasPrefix(stdout, "picture  "+file+", 31 x 31\nranks    2 x 2\nsteps    ") || !strings.Contains(stdout, "\ncentre   24.98 degrees\n") {
-		t.Errorf("%q", stdout)
+		t.Errorf("the program printed %q", stdout)
 	}
 	if lines := strings.Count(stderr, "\n"); lines != 5 {
-		t.Errorf("%d lines of progress: %q", lines, stderr)
+		t.Errorf("the program printed %d lines of progress: %q", lines, stderr)
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -117,7 +117,7 @@ func TestPictureShowsTheHotEdge(t *testing.T) {
 	defer f.Close()
 	img, err := png.Decode(f)
 	if err != nil || img.Bounds().Dx() != 31 || img.Bounds().Dy() != 31 {
-		t.Fatalf("%v, %v", img.Bounds(), err)
+		t.Fatalf("the picture has bounds %v, %v", img.Bounds(), err)
 	}
 	for y := 1; y < 31; y++ {
 		above, _, _, _ := img.At(15, y-1).RGBA()

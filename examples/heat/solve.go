@@ -4,7 +4,7 @@ import "github.com/p2pmpi/p2pmpi/mpj"
 
 // A solution is the state of all ranks at the end.
 type solution struct {
-	block  *block // of this rank
+	block  *block // block of this rank
 	steps  int
 	change float64 // greatest change of a point in the last step, in degrees
 }

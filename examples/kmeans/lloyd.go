@@ -18,7 +18,7 @@ type clustering struct {
 // totals are the sums that the ranks compute in a step, in one vector for one message.
 type totals struct {
 	all     []float64
-	sums    []float64 // of the coordinates in each cluster
+	sums    []float64 // sums of the coordinates in each cluster
 	counts  []float64 // number of points in each cluster; exact up to 2^53
 	moved   *float64  // number of points that have changed their cluster in this step
 	inertia *float64

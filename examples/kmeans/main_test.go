@@ -152,7 +152,7 @@ func TestSameSeedSameBits(t *testing.T) {
 	all := lumps(rand.New(rand.NewPCG(1, 1)), 300, centres)
 	a, b := clusterAll(t, 3, all, 5, 7)[0], clusterAll(t, 3, all, 5, 7)[0]
 	if !slices.Equal(a.centroids.coords, b.centroids.coords) || a.inertia != b.inertia {
-		t.Errorf("%v and %v", a, b)
+		t.Errorf("two runs differ: %v and %v", a, b)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestPickNeverTakesAPointWithoutWeight(t *testing.T) {
 		{[]float64{0, 1, 0}, 0, 1}, {[]float64{0, 1, 0}, 1, 1}, {[]float64{0, 1, 0}, 7, 1},
 	} {
 		if got := pick(tc.weights, tc.target); got != tc.want {
-			t.Errorf("%v at %v: %d, want %d", tc.weights, tc.target, got, tc.want)
+			t.Errorf("pick(%v, %v) = %d, want %d", tc.weights, tc.target, got, tc.want)
 		}
 	}
 }
@@ -174,7 +174,7 @@ func TestPickNeverTakesAPointWithoutWeight(t *testing.T) {
 func TestLimitOfSteps(t *testing.T) {
 	file := write(t, "x\n1\n2\n10\n11\n20\n")
 	if got, err := runAll(2, "-k", "2", "-steps", "1", file); err != nil || !strings.Contains(got, "steps    1, the limit\n") {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("the program printed %q, %v", got, err)
 	}
 }
 

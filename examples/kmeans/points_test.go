@@ -24,7 +24,7 @@ func TestRead(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			names, p, err := read(strings.NewReader(tc.file), "f", tc.columns)
 			if err != nil || !slices.Equal(names, tc.names) || !slices.Equal(p.coords, tc.coords) || p.dims != len(tc.names) {
-				t.Errorf("%q %v, %v", names, p, err)
+				t.Errorf("read returned columns %q and points %v, %v", names, p, err)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestMistakesInAFileAreReportedWithTheirLine(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			_, _, err := read(strings.NewReader(tc.file), "f.csv", tc.columns)
 			if !errors.Is(err, errInput) || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%v, want %s", err, tc.want)
+				t.Errorf("read returned %v, want %s", err, tc.want)
 			}
 		})
 	}
@@ -70,7 +70,7 @@ func FuzzRead(f *testing.F) {
 		case err != nil && !errors.Is(err, errInput):
 			t.Error(err)
 		case err == nil && (len(names) == 0 || p.dims != len(names) || p.count() == 0 || len(p.coords)%p.dims != 0):
-			t.Errorf("%q, %v", names, p)
+			t.Errorf("read accepted columns %q and points %v", names, p)
 		}
 	})
 }

@@ -66,7 +66,7 @@ func TestPictureIsAPNGOfItsSize(t *testing.T) {
 	defer f.Close()
 	img, err := png.Decode(f)
 	if err != nil || img.Bounds().Dx() != 31 || img.Bounds().Dy() != 17 {
-		t.Fatalf("%v, %v", img.Bounds(), err)
+		t.Fatalf("the picture has bounds %v, %v", img.Bounds(), err)
 	}
 	if r, g, b, _ := img.At(15, 8).RGBA(); r+g+b != 0 {
 		t.Error("the middle of the set is not black")

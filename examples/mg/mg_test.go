@@ -17,7 +17,7 @@ func TestClassS(t *testing.T) { npbtest.Verify(t, kernel, 1, 2, 4, 16) }
 func TestVerifyRefusesOtherValues(t *testing.T) {
 	for name, c := range classes {
 		if !c.verify(c.norm) || c.verify(c.norm*(1+2*epsilon)) || c.verify(math.NaN()) {
-			t.Errorf("class %s: verify rejects %v or accepts a different value", name, c.norm)
+			t.Errorf("class %s: verify rejects the norm %v or accepts a different one", name, c.norm)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func TestBodiesDoNotDependOnTheNumberOfRanks(t *testing.T) {
 		got = append(got, newSystem(10, rank, 3, 5).bodies...)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("the bodies of all ranks are %v, want %v", got, want)
 	}
 }
 
@@ -164,11 +164,11 @@ func TestReportAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(stdout, "bodies   90\nranks    3\nsteps    40 of 0.01\nenergy   ") || strings.Count(stderr, "\n") != 10 {
-		t.Errorf("%q, %q", stdout, stderr)
+		t.Errorf("the program printed %q and %q", stdout, stderr)
 	}
 	_, rest, _ := strings.Cut(stdout, "\ndrift    ")
 	if drift, err := strconv.ParseFloat(strings.Fields(rest)[0], 64); err != nil || drift > 1e-3 {
-		t.Errorf("drift %v, %v", drift, err)
+		t.Errorf("the drift of the energy is %v, %v", drift, err)
 	}
 	f, err := os.Open(table)
 	if err != nil {

@@ -13,7 +13,7 @@ const ringTag = 1
 type ring struct {
 	c     *mpj.Comm
 	count int
-	s     *system // of this rank
+	s     *system // bodies of this rank
 	// The present block and the arriving one, each with room for the longest block.
 	here, coming block
 }

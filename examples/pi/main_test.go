@@ -70,7 +70,7 @@ func TestRankZeroPrintsPi(t *testing.T) {
 func TestMoreRanksThanIntervals(t *testing.T) {
 	got, err := runAll(5, "2")
 	if err != nil || !strings.HasPrefix(got[0], "pi is about 3.16235294117647") {
-		t.Errorf("%q, %v", got[0], err)
+		t.Errorf("rank 0 printed %q, %v", got[0], err)
 	}
 }
 
@@ -81,6 +81,6 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	if got, err := parse(nil); err != nil || got != defaultIntervals {
-		t.Errorf("without arguments: %d intervals, %v", got, err)
+		t.Errorf("parse without arguments returned %d intervals, %v", got, err)
 	}
 }

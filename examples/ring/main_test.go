@@ -79,6 +79,6 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	if got, err := parse(nil); got != defaultRounds || err != nil {
-		t.Errorf("without arguments: %d rounds, %v", got, err)
+		t.Errorf("parse without arguments returned %d rounds, %v", got, err)
 	}
 }

@@ -182,7 +182,7 @@ func TestVerifyDetectsUnsortedLines(t *testing.T) {
 			return verify(w.Comm, options{}, split([]byte(tc.parts[w.Rank()]), 0))
 		})
 		if errors.Is(err, errWrong) != tc.wrong {
-			t.Errorf("%s: %v", tc.name, err)
+			t.Errorf("%s: verify returned %v", tc.name, err)
 		}
 	}
 }
@@ -196,7 +196,7 @@ func TestEveryLineBelongsToOneRank(t *testing.T) {
 			for _, cut := range [][2]int64{{0, a}, {a, b}, {b, int64(len(content))}} {
 				text, at, err := readLines(strings.NewReader(content), cut[0], cut[1])
 				if err != nil || len(text) > 0 && !strings.HasPrefix(content[at:], string(text)) {
-					t.Fatalf("%v: %q at %d, %v", cut, text, at, err)
+					t.Fatalf("part %v: read %q at %d, %v", cut, text, at, err)
 				}
 				all += string(text)
 			}
@@ -244,7 +244,7 @@ func FuzzSplit(f *testing.F) {
 			want = append(want, '\n')
 		}
 		if got := join(split(text, 5)); !bytes.Equal(got, want) {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("the joined lines are %q, want %q", got, want)
 		}
 	})
 }

@@ -30,7 +30,7 @@ func TestListIsSortedAndReportsSkippedFiles(t *testing.T) {
 	files, others, err := list(".")
 	want := []file{{".hidden", 3}, {"a.txt", 0}, {"a/z", 1}, {"b.txt", 2}}
 	if err != nil || !slices.Equal(files, want) || !slices.Equal(others, []string{"link"}) {
-		t.Errorf("%v, %q, %v; want %v", files, others, err, want)
+		t.Errorf("list returned %v, %q, %v; want %v", files, others, err, want)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestSharesAreBalanced(t *testing.T) {
 				got = append(got, names(share))
 			}
 			if s := strings.Join(got, "|"); s != tc.want {
-				t.Errorf("%s, want %s", s, tc.want)
+				t.Errorf("the shares are %s, want %s", s, tc.want)
 			}
 		})
 	}
@@ -92,7 +92,7 @@ func TestBatchesHoldEveryFileOnce(t *testing.T) {
 				got = append(got, names(batch))
 			}
 			if s := strings.Join(got, "|"); s != tc.want {
-				t.Errorf("%s, want %s", s, tc.want)
+				t.Errorf("the batches are %s, want %s", s, tc.want)
 			}
 		})
 	}

@@ -59,7 +59,7 @@ words     12
 distinct  8
 `
 		if got := out.stdout[0].String(); err != nil || got != want {
-			t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+			t.Errorf("rank 0 printed, with error %v,\n%s\nwant\n%s", err, got, want)
 		}
 		if got := out.others() + out.stderr[0].String(); got != "" {
 			t.Errorf("other ranks printed: %q", got)
@@ -135,7 +135,7 @@ func TestEmptyFolder(t *testing.T) {
 		out, err := runAll(n, args...)
 		want := "count  word\n\nfiles     0\nbytes     0\nwords     0\ndistinct  0\n"
 		if got := out.stdout[0].String(); err != nil || got != want {
-			t.Errorf("%q, %v", got, err)
+			t.Errorf("rank 0 printed %q, %v", got, err)
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestLinksAreReported(t *testing.T) {
 	}
 	out, err := runAll(2)
 	if got := out.stderr[0].String(); err != nil || !strings.Contains(got, `not a regular file): "link" and 0 others`) || out.others() != "" {
-		t.Errorf("%q, %q, %v", got, out.others(), err)
+		t.Errorf("rank 0 wrote %q, the other ranks %q, %v", got, out.others(), err)
 	}
 }
 
@@ -176,6 +176,6 @@ func TestUsage(t *testing.T) {
 	}
 	out, err := runAll(3, "-top", "x")
 	if got := out.stdout[0].String() + out.others(); !errors.Is(err, errUsage) || got != "" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("the program printed %q, %v", got, err)
 	}
 }

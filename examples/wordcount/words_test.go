@@ -76,7 +76,7 @@ func TestSortedPutsFrequentWordsFirst(t *testing.T) {
 	}
 	want := []entry{{"d", 9}, {"c", 3}, {"b", 2}, {"a", 1}}
 	if got := counted.sorted(byCount); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("the sorted words are %v, want %v", got, want)
 	}
 }
 

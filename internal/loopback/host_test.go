@@ -38,7 +38,7 @@ func TestStreamToSelfReachesItsHandler(t *testing.T) {
 	s.Write([]byte("hello"))
 	s.CloseWrite()
 	if b, err := io.ReadAll(s); string(b) != "hello" || err != nil {
-		t.Errorf("got %q, %v", b, err)
+		t.Errorf("the stream returned %q, %v", b, err)
 	}
 }
 

@@ -150,6 +150,6 @@ func TestQuotaIsShared(t *testing.T) {
 	take("c")()
 	take("a")
 	if q.sum != 3 || len(q.held) != 2 {
-		t.Errorf("held: %v, %d in all", q.held, q.sum)
+		t.Errorf("the shares are %v, with a total of %d", q.held, q.sum)
 	}
 }

@@ -93,7 +93,7 @@ func TestHostileBytesAreRejected(t *testing.T) {
 			process.unix.Write(b)
 			process.Close()
 			if m, _, err := peer.Receive(); err == nil || errors.Is(err, io.EOF) {
-				t.Errorf("got %+v, %v", m, err)
+				t.Errorf("a malformed message was received as %+v, %v", m, err)
 			}
 		})
 	}

@@ -41,7 +41,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		}
 	}
 	if got.size = 0; len(b) > 0 || !reflect.DeepEqual(got, want) {
-		t.Errorf("read %+v, want %+v, and %d bytes are left", got, want, len(b))
+		t.Errorf("the snapshot reads as %+v, want %+v, and %d bytes are left", got, want, len(b))
 	}
 }
 
@@ -69,7 +69,7 @@ func TestMessageLogRoundTrip(t *testing.T) {
 	for _, w := range want {
 		got, rest, err := ReadRecord(b, 1)
 		if err != nil || !reflect.DeepEqual(got, w) {
-			t.Errorf("read %+v, %v; want %+v", got, err, w)
+			t.Errorf("the record reads as %+v, %v; want %+v", got, err, w)
 		}
 		b = rest
 	}

@@ -95,7 +95,7 @@ type Divergence struct {
 	Context  uint32       `json:"context"`
 	Seq      uint64       `json:"seq"`      // number of the message in its (context, source, destination)
 	Tag      int32        `json:"tag"`      // as produced; 0 if no longer known
-	Length   uint64       `json:"length"`   // in bytes; 0 if no longer known
+	Length   uint64       `json:"length"`   // length in bytes; 0 if no longer known
 	Produced uint64       `json:"produced"` // digest
 	Received uint64       `json:"received"` // digest
 }

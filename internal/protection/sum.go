@@ -15,7 +15,7 @@ type Sum struct {
 	Context uint32 `json:"context"`
 	Dest    int    `json:"dest"`   // rank of the destination, possibly the process's own
 	Count   uint64 `json:"count"`  // number of messages
-	Digest  uint64 `json:"digest"` // of the tags and lengths; if Dest is the process's own rank, also of the payloads
+	Digest  uint64 `json:"digest"` // digest of the tags and lengths; if Dest is the process's own rank, also of the payloads
 }
 
 // MaxSums bounds the number of a process's sums.

@@ -3,9 +3,9 @@ package spelling
 
 import "strings"
 
-// Nearest returns the name that is nearest to typed, or "" if no name is near. A name is near if typed is the
-// beginning of the name, or has at most one mistake in a short name and two in a longer one. Nearest ignores case.
-// Of several equally near names it returns the first.
+// Nearest returns the name that is nearest to typed, or "" if no name is near. If names begin with typed, the nearest
+// is the shortest of them. Otherwise it is the one with the fewest mistakes: at most one for a short typed name and two
+// for a longer one. Nearest ignores case. Of several equally near names it returns the first.
 func Nearest(typed string, names []string) string {
 	most := 1
 	if len(typed) >= 5 {
@@ -15,18 +15,26 @@ func Nearest(typed string, names []string) string {
 		return ""
 	}
 	typed = strings.ToLower(typed)
-	nearest, least := "", most+1
+	nearest, least := completion(typed, names), most+1
+	if nearest != "" {
+		return nearest
+	}
 	for _, name := range names {
-		lower := strings.ToLower(name)
-		d := distance(typed, lower)
-		if d > most && strings.HasPrefix(lower, typed) {
-			d = most
-		}
-		if d < least {
+		if d := distance(typed, strings.ToLower(name)); d < least {
 			nearest, least = name, d
 		}
 	}
 	return nearest
+}
+
+// completion returns the shortest name that begins with typed, which is in lower case, or "".
+func completion(typed string, names []string) (shortest string) {
+	for _, name := range names {
+		if strings.HasPrefix(strings.ToLower(name), typed) && (shortest == "" || len(name) < len(shortest)) {
+			shortest = name
+		}
+	}
+	return shortest
 }
 
 // maxLength bounds, in bytes, the names that are compared.

@@ -63,7 +63,7 @@ func TestR4ReplicaSetAsideNeverBecomesMaster(t *testing.T) {
 			}
 			master, ok := v.Master(0)
 			if states != c.states || ok != (c.master >= 0) || ok && master.Replica != c.master {
-				t.Errorf("states %s, master %v %v; want %s, %d", states, master, ok, c.states, c.master)
+				t.Errorf("the states are %s, the master is %v %v; want %s, %d", states, master, ok, c.states, c.master)
 			}
 			for _, p := range v.Processes() {
 				if _, changed := v.Promote(p); changed && v.AsideSince(p) != 0 {

@@ -9,13 +9,13 @@ func TestJoinGivesARankAReplicaWithANewIndex(t *testing.T) {
 	v, _ := New(2, 2).With(Process{1, 0}, Failed)
 	next, p, ok := v.Join(1)
 	if !ok || p != (Process{1, 2}) || next.R != 3 || next.Epoch != v.Epoch+1 {
-		t.Fatalf("joined %v, %v: %+v", p, ok, next)
+		t.Fatalf("Join returned %v, %v: %+v", p, ok, next)
 	}
 	if !next.Live(p) || next.State(Process{1, 0}) != Failed || next.State(Process{0, 2}) != Vacant {
-		t.Errorf("states %v", next.States)
+		t.Errorf("the states are %v", next.States)
 	}
 	if m, _ := next.Master(1); m != (Process{1, 1}) {
-		t.Errorf("master %v, want 1.1", m)
+		t.Errorf("the master is %v, want 1.1", m)
 	}
 	if v.R != 2 || len(v.States) != 4 {
 		t.Error("Join changed its receiver")

@@ -72,7 +72,7 @@ func TestPromote(t *testing.T) {
 func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	v, _ := New(1, 2).With(Process{0, 0}, Finished)
 	if m, _ := v.Master(0); m != (Process{0, 1}) {
-		t.Errorf("master %v, want 0.1", m)
+		t.Errorf("the master is %v, want 0.1", m)
 	}
 	if !v.IsOutputLeader(Process{0, 0}) || v.IsOutputLeader(Process{0, 1}) {
 		t.Error("a finished process is no longer the output leader")
@@ -103,7 +103,7 @@ func TestViewInJSONIsReadable(t *testing.T) {
 	}
 	var got View
 	if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, v) {
-		t.Errorf("decoded as %+v, %v", got, err)
+		t.Errorf("the view decodes to %+v, %v", got, err)
 	}
 	if err := json.Unmarshal([]byte(`{"states":["asleep"]}`), &got); err == nil {
 		t.Error("an unknown state was accepted")

@@ -53,6 +53,6 @@ func TestFoldersLockedDuringTheWalk(t *testing.T) {
 	}()
 	<-done
 	if err != nil || files != 2 {
-		t.Errorf("visited %d files, %v", files, err)
+		t.Errorf("the walk visited %d files, %v", files, err)
 	}
 }

@@ -54,7 +54,7 @@ func TestWalk(t *testing.T) {
 	}
 	own := errors.New("error of visit")
 	if err := Walk(dir, func(e *Entry) error { return own }); !errors.Is(err, own) {
-		t.Errorf("got %v", err)
+		t.Errorf("Walk returned %v, want the error of visit", err)
 	}
 	if err := Walk(filepath.Join(dir, "none"), nil); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("missing folder: %v", err)
@@ -116,7 +116,7 @@ func TestDeepFoldersUseBoundedMemory(t *testing.T) {
 		return nil
 	})
 	if err != nil || folders != MaxDepth+1 || len(names) != 2*MaxDepth {
-		t.Errorf("visited %d folders and %d files, %v", folders, len(names), err)
+		t.Errorf("the walk visited %d folders and %d files, %v", folders, len(names), err)
 	}
 	for name, n := range names {
 		if n != 1 {
@@ -136,7 +136,7 @@ func TestTooDeepFolders(t *testing.T) {
 	dir := t.TempDir()
 	nest(t, dir, MaxDepth+1, "n")
 	if err := Walk(dir, func(*Entry) error { return nil }); !errors.Is(err, ErrDeep) {
-		t.Errorf("got %v", err)
+		t.Errorf("Walk returned %v, want ErrDeep", err)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestWideFoldersUseBoundedMemory(t *testing.T) {
 		return nil
 	})
 	if err != nil || n != files+1 {
-		t.Errorf("visited %d names, %v", n, err)
+		t.Errorf("the walk visited %d names, %v", n, err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestFolderMovedDuringTheWalk(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, errMoved) {
-		t.Errorf("got %v", err)
+		t.Errorf("Walk returned %v, want errMoved", err)
 	}
 }
 

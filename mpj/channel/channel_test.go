@@ -188,7 +188,7 @@ func TestStreamTruncatedWithinAFrame(t *testing.T) {
 		a.Write(whole[:n])
 		a.Close()
 		if _, err := NewStreamReceiver(b).Receive(fresh); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("truncated after %d bytes: got %v, want an unexpected EOF", n, err)
+			t.Errorf("stream truncated after %d bytes: got %v, want an unexpected EOF", n, err)
 		}
 	}
 }

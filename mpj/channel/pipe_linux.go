@@ -148,7 +148,7 @@ type pipeEnd struct {
 	conn   *net.UnixConn
 	bell   *os.File // nil for a pipe without a bell
 	socket syscall.RawConn
-	ringer syscall.RawConn // of the bell or, without a bell, of the socket
+	ringer syscall.RawConn // descriptor of the bell or, without a bell, of the socket
 }
 
 func openPipe(f *os.File) (*pipeEnd, *pipeRing, error) {

@@ -358,7 +358,7 @@ func TestPipeCorruptionIsAnError(t *testing.T) {
 			w, r := pipe(t, false)
 			test.spoil(w.ring.control)
 			if err := test.use(w, r); err == nil || !strings.Contains(err.Error(), "corrupt") {
-				t.Errorf("got %v", err)
+				t.Errorf("with corrupt counters, the pipe returned %v", err)
 			}
 		})
 	}

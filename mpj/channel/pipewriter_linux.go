@@ -15,7 +15,7 @@ import (
 type PipeWriter struct {
 	end  *pipeEnd
 	ring pipeInput
-	room chan struct{} // of capacity 1; signals that the reader has made room
+	room chan struct{} // has capacity 1; signals that the reader has made room
 	// wants counts the requests of this end to be woken. The reader sends at most one byte per
 	// request.
 	wants atomic.Uint64

@@ -21,7 +21,7 @@ func Self() (Sender, Receiver) {
 type self struct {
 	mu       sync.Mutex
 	changed  sync.Cond
-	frames   []frame.Frame // of the current Send, not yet received
+	frames   []frame.Frame // frames of the current Send that were not received yet
 	taking   bool          // the receiver copies frames[0] without holding mu
 	finished bool          // the sender closed
 	gone     bool          // the receiver closed

@@ -88,7 +88,7 @@ func TestShmEnds(t *testing.T) {
 			t.Error("the end of the ring is not ready to receive")
 		}
 		if _, _, err := r.TryReceive(fresh); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("truncated within a frame: got %v, want an unexpected EOF", err)
+			t.Errorf("ring truncated within a frame: got %v, want an unexpected EOF", err)
 		}
 	}
 	s, r = shmPair(t, minRing)

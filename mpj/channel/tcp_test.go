@@ -102,7 +102,7 @@ func TestTCPAcceptsOnlyTheExpectedProcesses(t *testing.T) {
 				s.Send(numbered(1, []byte("secret")))
 			}
 			if err := <-received; (err == nil) != c.sends {
-				t.Errorf("received: %v", err)
+				t.Errorf("the receiver returned %v", err)
 			}
 			if err == nil && !c.sends {
 				<-s.Broken() // the sender gets the error, perhaps later
@@ -125,7 +125,7 @@ func TestTCPReceiverSurvivesNoise(t *testing.T) {
 			a.Write(noise)
 			a.Close()
 			if f, err := r.Receive(fresh); err == nil {
-				t.Errorf("received %+v", f)
+				t.Errorf("noise was received as the frame %+v", f)
 			}
 			if _, err := b.Write([]byte{1}); err == nil {
 				t.Error("the connection is still open")
@@ -153,7 +153,7 @@ func TestTCPBreaksAtBothEnds(t *testing.T) {
 	near.Close()
 	<-s.Broken()
 	if f, err := r.Receive(fresh); err == nil {
-		t.Errorf("received %+v after the cut", f)
+		t.Errorf("the frame %+v was received after the cut", f)
 	}
 	copying.Wait()
 }
@@ -229,7 +229,7 @@ func TestTCPDetectsForgery(t *testing.T) {
 	forge.Unlock()
 	s.Send(numbered(1, bytes.Repeat([]byte{7}, 100)))
 	if f, err := r.Receive(fresh); err == nil || errors.Is(err, io.EOF) {
-		t.Errorf("received %+v, %v", f, err)
+		t.Errorf("a forged frame was received as %+v, %v", f, err)
 	}
 	r.Close()
 	s.Close()

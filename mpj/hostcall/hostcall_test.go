@@ -84,11 +84,11 @@ func TestMessageToSelf(t *testing.T) {
 		t.Fatal(code, err)
 	}
 	if got := string(m.memory[200:205]); got != "hello" || m.word(16) != 0 || m.word(20) != 7 || m.word(24) != 5 {
-		t.Errorf("received %q, status %v", got, m.memory[16:32])
+		t.Errorf("the module received %q, status %v", got, m.memory[16:32])
 	}
 	m.call("isend", anyContext, 0, 7, 100, 5, 0, 0)
 	if code, _ := m.call("recv", anyContext, 0, 7, 200, 4, 16, 0); code != uint64(truncated) || m.word(24) != 5 {
-		t.Errorf("too long message: code %d, size %d", code, m.word(24))
+		t.Errorf("message longer than the buffer: code %d, size %d", code, m.word(24))
 	}
 }
 
@@ -106,7 +106,7 @@ func TestBackgroundCallWritesItsResultWhenCollected(t *testing.T) {
 		t.Fatalf("got %d, ticket %d, code %d", one, m.word(64), m.word(68))
 	}
 	if string(m.memory[200:205]) != "hello" || m.word(24) != 5 {
-		t.Errorf("received %q", m.memory[200:210])
+		t.Errorf("the module received %q", m.memory[200:210])
 	}
 }
 
@@ -209,7 +209,7 @@ func TestTakeStateReturnsWhatFollowsTheState(t *testing.T) {
 	}
 	b := append(appendState(nil, []byte("clock")), "own"...)
 	if own := takeState(b, restore); string(own) != "own" || state != "clock" {
-		t.Errorf("own %q, state %q", own, state)
+		t.Errorf("the own part is %q, the program's state %q", own, state)
 	}
 	for cut := range len("clock") + 1 {
 		func() {
@@ -226,7 +226,7 @@ func TestTakeStateReturnsWhatFollowsTheState(t *testing.T) {
 func TestWtimeReturnsTheTime(t *testing.T) {
 	m := newModule(t, 64).alone()
 	if m.call("wtime", 8, 0); len(m.times) != 1 || m.times[0] != math.Float64frombits(binary.LittleEndian.Uint64(m.memory[8:])) || m.times[0] != 5 {
-		t.Errorf("got %v", m.times)
+		t.Errorf("the recorded times are %v, want one", m.times)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestInvalidCallsAreFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, fault := newModule(t, 4096).alone().call(call.function, call.args...)
 			if !errors.As(fault, new(Fault)) {
-				t.Errorf("got %v", fault)
+				t.Errorf("the call returned %v, want a Fault", fault)
 			}
 		})
 	}

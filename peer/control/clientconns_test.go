@@ -35,7 +35,7 @@ func TestO4IdleConnectionsDoNotBlockRequests(t *testing.T) {
 	}
 	resp.Body.Close()
 	if resp.StatusCode != http.StatusNoContent {
-		t.Errorf("got %v", resp.Status)
+		t.Errorf("the page answered %v", resp.Status)
 	}
 	if _, err := silent[0].Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the oldest silent connection is still open")

@@ -214,7 +214,7 @@ func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 	var u user
 	r, err := attachSoon(t, client, &u)
 	if err != nil || r != succeeded {
-		t.Errorf("ended with %+v, %v", r, err)
+		t.Errorf("the attachment ended with %+v, %v", r, err)
 	}
 	if got, want := u.text.String(), numbers(301, 1000); got != want {
 		t.Errorf("got %.80q, want %.80q", got, want)
@@ -259,13 +259,13 @@ func TestR6ListenerSurvivesItsPeer(t *testing.T) {
 		return u.show(e)
 	})
 	if err != nil || r != succeeded {
-		t.Errorf("ended with %+v, %v", r, err)
+		t.Errorf("the attachment ended with %+v, %v", r, err)
 	}
 	if got, want := u.text.String(), numbers(1, 200); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if len(u.said) != 1 || !strings.Contains(u.said[0], "waiting up to 1h0m0s for a new p2pboot") {
-		t.Errorf("said %q", u.said)
+		t.Errorf("the user was told %q", u.said)
 	}
 }
 
@@ -289,7 +289,7 @@ func TestErrorForALostPeerExplainsHowToAttach(t *testing.T) {
 				return nil
 			})
 			if left, ok := errors.AsType[*LeftError](err); !ok || left.Job != fakeJobID {
-				t.Errorf("ended with %v", err)
+				t.Errorf("the attachment ended with %v", err)
 			}
 		})
 	}
@@ -328,12 +328,12 @@ func TestS4HandedOverJobEnds(t *testing.T) {
 				}
 				return nil
 			}); err == nil {
-				t.Error("no error")
+				t.Error("the attachment returned no error")
 			}
 			select {
 			case err := <-ended:
 				if kept != errors.Is(err, context.Canceled) {
-					t.Errorf("ended because %v", err)
+					t.Errorf("the job ended because %v", err)
 				}
 			case <-time.After(deadline):
 				t.Fatal("the job continues")
@@ -355,7 +355,7 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 			h.removeListener()
 			time.Sleep(h.away - time.Second)
 			if h.withoutListenerSince().IsZero() || ctx.Err() != nil {
-				t.Fatalf("ended too early: %v", context.Cause(ctx))
+				t.Fatalf("the job ended too early: %v", context.Cause(ctx))
 			}
 			if err := h.addListener(); err != nil || !h.withoutListenerSince().IsZero() {
 				t.Fatal(err)
@@ -368,7 +368,7 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 		h.removeListener()
 		h.expire(h.times - 1) // its timer had already fired when the listener came
 		if ctx.Err() != nil {
-			t.Fatalf("ended too early: %v", context.Cause(ctx))
+			t.Fatalf("the job ended too early: %v", context.Cause(ctx))
 		}
 		time.Sleep(h.away)
 		synctest.Wait()
@@ -405,12 +405,12 @@ func TestCancelBeforeTheFirstEvent(t *testing.T) {
 		}
 	}()
 	if _, err := client.Attach(ctx, submit.Kept{Job: fakeJobID}, false, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("attached: %v", err)
+		t.Errorf("Attach returned %v", err)
 	}
 	select {
 	case err := <-ended:
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("ended because %v", err)
+			t.Errorf("the job ended because %v", err)
 		}
 	case <-time.After(deadline):
 		t.Fatal("the job continues")
@@ -439,6 +439,6 @@ func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 		}
 	}
 	if len(why) != 2 || !errors.Is(why[0], context.Canceled) || why[1] != nil {
-		t.Errorf("begun with %v", why)
+		t.Errorf("the jobs were begun with the errors %v", why)
 	}
 }

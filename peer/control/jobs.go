@@ -23,7 +23,7 @@ var errEnds = errors.New("the peer is shutting down and accepts no more jobs")
 
 // Jobs are the jobs that were submitted to a peer through its control socket.
 type Jobs struct {
-	life      context.Context // of the peer
+	life      context.Context // context of the peer
 	submitter *submit.Submitter
 
 	mu     sync.Mutex

@@ -15,7 +15,7 @@ func TestStatusPagePassword(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "http-password")
 	first, err := loadPassword(file)
 	if err != nil || len(first) < 20 {
-		t.Fatalf("got %q, %v", first, err)
+		t.Fatalf("the new password is %q, %v", first, err)
 	}
 	if again, err := loadPassword(file); again != first || err != nil {
 		t.Errorf("second call: got %q, %v, want %q", again, err, first)
@@ -25,7 +25,7 @@ func TestStatusPagePassword(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, err := loadPassword(file); got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: got %q, %v", text, got, err)
+			t.Errorf("password file with %q: got %q, %v", text, got, err)
 		}
 	}
 }

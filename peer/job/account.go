@@ -13,7 +13,7 @@ import (
 )
 
 // An Account summarizes everything that a finished replica has done. Messages that receivers have
-// got are compared while the job runs (State.Diverged). The account covers the rest: messages that
+// got are compared while the job runs (Diverged). The account covers the rest: messages that
 // only some replicas sent, messages to the replica's own rank, and the printed output.
 type Account struct {
 	Summed   bool // Sums is known

@@ -13,7 +13,7 @@ import (
 // that the replica has produced, and the one that the receiver has got.
 func says(w immediate, k int, receiver view.Process, produced, received uint64) Effects {
 	d := protection.Divergence{Receiver: receiver, Context: 256, Seq: 1, Produced: produced, Received: received}
-	return w.Diverged(proc(0, k), d, "evidence of 0."+string(rune('0'+k)))
+	return w.Apply(Diverged{Process: proc(0, k), Divergence: d, Text: "evidence of 0." + string(rune('0'+k))})
 }
 
 // TestDivergence passes the reports of replicas of rank 0 to a State, and checks the final view and
@@ -110,7 +110,7 @@ func TestUndecidedDivergenceInvalidatesTheAnswer(t *testing.T) {
 func TestDivergenceIsDecidedWhenAVoterFails(t *testing.T) {
 	w := running(t, 2, 3)
 	says(w, 1, proc(1, 0), 7, 5)
-	if s := w.Lost([]view.Process{proc(0, 2)}, "is lost"); s.Result == nil || s.Result.Status != StatusDiverged {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(0, 2)}, Why: "is lost"}); s.Result == nil || s.Result.Status != StatusDiverged {
 		t.Errorf("result %+v, want status %d", s.Result, StatusDiverged)
 	}
 }
@@ -133,14 +133,14 @@ func TestDivergenceOfFailedReplicasIsIgnored(t *testing.T) {
 func TestDivergenceReportsAreBounded(t *testing.T) {
 	w := running(t, 2, 3)
 	for seq := range uint64(2 * MaxReports) {
-		w.Diverged(proc(0, 1), protection.Divergence{Receiver: proc(1, 0), Seq: seq + 2}, "")
+		w.Apply(Diverged{Process: proc(0, 1), Divergence: protection.Divergence{Receiver: proc(1, 0), Seq: seq + 2}, Text: ""})
 	}
 	if len(w.disputes) != MaxReports {
 		t.Errorf("%d disputes are stored, want %d", len(w.disputes), MaxReports)
 	}
 	says(w, 0, proc(1, 0), 5, 5)
 	says(w, 2, proc(1, 0), 7, 5)
-	if s := w.Lost([]view.Process{proc(0, 1)}, "is lost"); s.Result == nil || s.Result.Status != StatusDiverged {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"}); s.Result == nil || s.Result.Status != StatusDiverged {
 		t.Errorf("got %+v, want the report of 0.2 to end the job", s)
 	}
 }
@@ -177,7 +177,7 @@ func TestV4LateAbortInvalidatesTheAnswer(t *testing.T) {
 	if s := finish(w, proc(0, 0)); s.Result == nil || s.Result.Status != StatusOK {
 		t.Fatalf("result %+v", s.Result)
 	}
-	w.Aborted(proc(0, 1), 3, "no convergence")
+	w.Apply(Aborted{Process: proc(0, 1), Code: 3, Reason: "no convergence", Host: hostOf(proc(0, 1))})
 	if got := w.Answer(); got.Status != StatusDiverged {
 		t.Errorf("result %+v, want status %d", got, StatusDiverged)
 	}

@@ -3,9 +3,9 @@
 // no goroutine, clock or I/O. Package submit, the submitter's side of a job, passes it one event at a
 // time and carries out the effects.
 //
-//	reports of peers, verdicts of the fault detector, views agreed on
+//	Event: a report of a peer, a verdict of the fault detector, a change of the view that was agreed on
 //	    |
-//	    v
+//	    v  Apply
 //	State --> Effects: requested changes, view, notes to the user, result
 //	  processes: the view and the reports about each process; disputes: contradicting reports (V4)
 //	Emission: each record of output once, whichever replica it comes from (R6)
@@ -14,7 +14,7 @@
 //	Healing:  which rank that lacks a replica is served next
 //
 // A report about a process becomes true for the job only by a new view, and views are numbered
-// (V1). State requests the changes of the view; Committed applies one that has been agreed on.
+// (V1). State requests the changes of the view; Committed is the event that one has been agreed on.
 //
 // # When replicas diverge
 //

@@ -18,9 +18,10 @@ type Emission struct {
 
 // emitted is the state of one stream of one rank.
 type emitted struct {
-	loose bool   // next is a recorded position of a resumed job, and no output has arrived since
-	next  uint64 // number of the next record for the user
-	tails []tail // at most one per replica
+	resumed bool           // next began as a recorded position, which may be behind
+	heard   []view.Process // if resumed: processes whose output has arrived since
+	next    uint64         // number of the next record for the user
+	tails   []tail         // at most one per replica
 }
 
 // A tail is an unfinished last line.
@@ -35,12 +36,12 @@ func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n
 
 // ResumeEmission returns the emission of a resumed job. shown is the number of records that the user has
 // got of each stream of each rank. The user may have got a few more, which were not counted. The peers
-// no longer have records that were acknowledged.
+// no longer have records that were acknowledged, so the first output of a process may begin later.
 func ResumeEmission(shown [][2]uint64) *Emission {
 	e := NewEmission(len(shown))
 	for rank := range shown {
 		for s, count := range shown[rank] {
-			e.ranks[rank][s] = emitted{next: count, loose: true}
+			e.ranks[rank][s] = emitted{next: count, resumed: true}
 		}
 	}
 	return e
@@ -52,10 +53,14 @@ func ResumeEmission(shown [][2]uint64) *Emission {
 // unfinished line.
 func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fresh []byte, records uint64, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
-	if first > o.next && !o.loose {
+	late := o.resumed && !slices.Contains(o.heard, p)
+	if first > o.next && !late {
 		return nil, 0, false
 	}
-	o.next, o.loose = max(o.next, first), false
+	if late {
+		o.heard = append(slices.Clip(o.heard), p)
+	}
+	o.next = max(o.next, first)
 	data = data[RecordsLen(data, o.next-first):]
 	records, size := WholeRecords(data)
 	o.next += records
@@ -68,8 +73,8 @@ func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fre
 // Next returns how many records of a rank's stream the user has got.
 func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
-// Tail returns the unfinished last line of a rank's stream once the job is over in view v, or nil if
-// there is no such line. Tail chooses the latest line of a replica that has finished or that is the
+// Tail returns the unfinished last line of a rank's stream once the job is over with the output of view v, or
+// nil if there is no such line. Tail chooses the latest line of a replica that has finished or that is the
 // output leader. If the rank has no output leader, it chooses the latest line of any replica.
 func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]

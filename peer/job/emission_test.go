@@ -103,3 +103,39 @@ func TestR6EmissionResumesWhereAnotherProcessStopped(t *testing.T) {
 		t.Errorf("next %d, want 3 and 8", got)
 	}
 }
+
+// TestR6LastLineStaysWhenItsProcessFailsAfterTheEnd: a peer is lost between the end of its process and the moment in
+// which the user has the output, so its process fails after the job is done.
+func TestR6LastLineStaysWhenItsProcessFailsAfterTheEnd(t *testing.T) {
+	w, e := running(t, 1, 2), NewEmission(1)
+	w.Apply(Exited{Process: proc(0, 1), Exit: wellEnded})
+	e.Add(proc(0, 1), Stdout, 0, records("a\n", "tail"))
+	lost := w.State.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
+	if s := w.Apply(Drained{Process: proc(0, 1)}); s.Result == nil || s.Result.Status != StatusOK {
+		t.Fatalf("the job is not done: %+v", s)
+	}
+	w.agree(lost)
+	if !w.View().IsOutputLeader(proc(0, 0)) {
+		t.Fatalf("view %+v, want 0.0 as output leader", w.View())
+	}
+	if got := e.Tail(w.OutputView(), 0, Stdout); string(got) != "tail" {
+		t.Errorf("tail %q", got)
+	}
+}
+
+// TestR6EachProcessOfAResumedJobMayBeginLate: a peer that has been told of records that were not recorded no longer has
+// them, also if another replica, which was not told or has written less, is heard first.
+func TestR6EachProcessOfAResumedJobMayBeginLate(t *testing.T) {
+	for name, first := range map[string][]byte{"nothing": nil, "an earlier record": records("a\n")} {
+		e := ResumeEmission([][2]uint64{{0, 0}})
+		if _, _, ok := e.Add(proc(0, 0), Stdout, 0, first); !ok {
+			t.Fatalf("%s is refused", name)
+		}
+		if fresh, _, ok := e.Add(proc(0, 1), Stdout, 2, records("c\n")); string(fresh) != "c\n" || !ok {
+			t.Errorf("after %s: got %q %v", name, fresh, ok)
+		}
+		if _, _, ok := e.Add(proc(0, 1), Stdout, 4, records("e\n")); ok {
+			t.Errorf("after %s: a gap was accepted", name)
+		}
+	}
+}

@@ -182,7 +182,7 @@ func exits(e Exit) func(*deceit, int, *replica) error {
 		p.ended, p.said = true, true
 		here := e
 		here.Peer = hostOf(proc(0, k))
-		return d.follow(d.state.Exited(proc(0, k), here))
+		return d.follow(d.state.Apply(Exited{Process: proc(0, k), Exit: here}))
 	}
 }
 
@@ -208,12 +208,12 @@ func accountsFor(text string) func(*deceit, int, *replica) error {
 func becomes(to view.State) func(*deceit, int, *replica) error {
 	return func(d *deceit, k int, p *replica) error {
 		p.wanted[to] = false
-		return d.follow(d.state.Committed(view.Change{Process: proc(0, k), To: to}))
+		return d.follow(d.state.Apply(Committed{Change: view.Change{Process: proc(0, k), To: to}}))
 	}
 }
 
 func lost(d *deceit, k int, _ *replica) error {
-	return d.follow(d.state.Lost([]view.Process{proc(0, k)}, "is lost"))
+	return d.follow(d.state.Apply(Lost{Processes: []view.Process{proc(0, k)}, Why: "is lost"}))
 }
 
 // honestEvents are the reports of honest peers, and the agreements on views.
@@ -224,14 +224,14 @@ var honestEvents = []event{
 	{"accounts for its output", true, honestly(func(_ *deceit, _ int, p *replica) bool { return p.ended && p.account == "" }), accountsFor(truth)},
 	{"has its output read by the user", true, func(_ *deceit, _ int, p *replica) bool { return p.told && !p.drained }, func(d *deceit, k int, p *replica) error {
 		p.drained = true
-		return d.follow(d.state.Drained(proc(0, k)))
+		return d.follow(d.state.Apply(Drained{Process: proc(0, k)}))
 	}},
 	{"finishes by agreement", true, func(_ *deceit, _ int, p *replica) bool { return p.wanted[view.Finished] }, becomes(view.Finished)},
 	{"fails by agreement", true, func(_ *deceit, _ int, p *replica) bool { return p.wanted[view.Failed] }, becomes(view.Failed)},
 	{"becomes master by agreement", true, func(_ *deceit, _ int, p *replica) bool { return p.since != 0 }, func(d *deceit, k int, p *replica) error {
 		c := view.Change{Process: proc(0, k), To: view.Live, Since: p.since}
 		p.since = 0
-		return d.follow(d.state.Committed(c))
+		return d.follow(d.state.Apply(Committed{Change: c}))
 	}},
 }
 
@@ -244,11 +244,11 @@ var lyingEvents = []event{
 		return exits(Exit{Code: 3, Initialized: p.called})(d, k, p)
 	}},
 	{"lies that it called Abort", false, lying(func(d *deceit, k int, _ *replica) bool { return d.state.procs[k].aborted == nil }), func(d *deceit, k int, _ *replica) error {
-		return d.follow(d.state.Aborted(proc(0, k), 3, "a reason of the liar", hostOf(proc(0, k))))
+		return d.follow(d.state.Apply(Aborted{Process: proc(0, k), Code: 3, Reason: "a reason of the liar", Host: hostOf(proc(0, k))}))
 	}},
 	{"lies that it is ahead", false, lying(func(_ *deceit, _ int, p *replica) bool { return !p.moved }), func(d *deceit, k int, p *replica) error {
 		p.moved = true
-		return d.follow(d.state.Ahead(proc(0, k)))
+		return d.follow(d.state.Apply(Ahead{Process: proc(0, k)}))
 	}},
 	{"makes itself finish", false, lying(func(*deceit, int, *replica) bool { return true }), becomes(view.Finished)},
 	{"makes itself fail", false, lying(func(*deceit, int, *replica) bool { return true }), becomes(view.Failed)},
@@ -288,7 +288,7 @@ var lyingEvents = []event{
 
 func calls(d *deceit, k int, p *replica) error {
 	p.called = true
-	return d.follow(d.state.Initialized(proc(0, k)))
+	return d.follow(d.state.Apply(Initialized{Process: proc(0, k)}))
 }
 
 func byLiar(can func(*deceit, *replica) bool) func(*deceit, int, *replica) bool {

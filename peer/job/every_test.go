@@ -69,7 +69,7 @@ func startWhole(n, r, faults, joins, moves int) whole {
 	j := whole{state: *NewState(n, r), emission: *NewEmission(n), faults: faults, joins: joins, moves: moves, lines: make([]string, n)}
 	j.procs = make([]actor, n*r)
 	for i, p := range j.state.View().Processes() {
-		j.state.Initialized(p)
+		j.state.Apply(Initialized{Process: p})
 		j.procs[i].spoke = j.state.View().IsOutputLeader(p)
 	}
 	return j
@@ -142,11 +142,11 @@ var acts = []act{
 	{"is lost with its peer", func(j *whole, p view.Process, a *actor) error {
 		j.faults--
 		a.lost = true
-		return j.follow(j.state.Lost([]view.Process{p}, "is lost"), p)
+		return j.follow(j.state.Apply(Lost{Processes: []view.Process{p}, Why: "is lost"}), p)
 	}, func(j *whole, _ view.Process, a *actor) bool { return !a.lost && j.faults > 0 }},
 	{"is ahead", func(j *whole, p view.Process, a *actor) error {
 		j.moves--
-		for _, c := range j.state.Ahead(p).Propose {
+		for _, c := range j.state.Apply(Ahead{Process: p}).Propose {
 			a.since = c.Since
 		}
 		return nil
@@ -154,23 +154,23 @@ var acts = []act{
 	{"becomes master by agreement", func(j *whole, p view.Process, a *actor) error {
 		c := view.Change{Process: p, To: view.Live, Since: a.since}
 		a.since = 0
-		return j.follow(j.state.Committed(c), p)
+		return j.follow(j.state.Apply(Committed{Change: c}), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.since != 0 }},
 	{"delivers its output", (*whole).output, func(j *whole, p view.Process, a *actor) bool {
 		return !a.lost && !a.ended && a.spoke
 	}},
 	{"delivers its exit", func(j *whole, p view.Process, a *actor) error {
 		a.said = true
-		return j.follow(j.state.Exited(p, *a.exit), p)
+		return j.follow(j.state.Apply(Exited{Process: p, Exit: *a.exit}), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.exit != nil && !a.lost && !a.said }},
 	{"has its output read by the user", func(j *whole, p view.Process, a *actor) error {
 		a.drained = true
-		return j.follow(j.state.Drained(p), p)
+		return j.follow(j.state.Apply(Drained{Process: p}), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.ended && !a.drained }},
 	{"gets a new replica", func(j *whole, p view.Process, _ *actor) error {
 		j.joins--
 		j.joiner, _ = j.state.View().Joiner(p.Rank)
-		s := j.state.Join(j.joiner)
+		s := j.state.Apply(Recruited{Process: j.joiner})
 		if len(s.Propose) != 1 || s.Joined != nil || s.View != nil {
 			return fmt.Errorf("%v does not request to join: %+v", j.joiner, s)
 		}
@@ -181,7 +181,7 @@ var acts = []act{
 	{"has its new replica agreed on", func(j *whole, p view.Process, _ *actor) error {
 		q := j.joiner
 		j.joiner = view.Process{}
-		s := j.state.Committed(view.Change{Process: q, To: view.Live})
+		s := j.state.Apply(Committed{Change: view.Change{Process: q, To: view.Live}})
 		if _, lives := j.state.View().Master(p.Rank); s.Joined == nil && lives {
 			return fmt.Errorf("%v does not join: %+v", q, s)
 		}
@@ -191,7 +191,7 @@ var acts = []act{
 		return j.follow(s, q)
 	}, func(j *whole, p view.Process, _ *actor) bool { return p.Replica == 0 && j.joiner != view.Process{} }},
 	{"has caught up", func(j *whole, p view.Process, _ *actor) error {
-		return j.follow(j.state.Healed(p), p)
+		return j.follow(j.state.Apply(Healed{Process: p}), p)
 	}, func(j *whole, p view.Process, a *actor) bool { return j.state.lags(p) && a.runs() }},
 	{"finishes by agreement", agree(view.Finished), wanted(view.Finished)},
 	{"fails by agreement", agree(view.Failed), wanted(view.Failed)},
@@ -202,7 +202,7 @@ var acts = []act{
 func agree(to view.State) func(*whole, view.Process, *actor) error {
 	return func(j *whole, p view.Process, a *actor) error {
 		a.wanted[to] = false
-		return j.follow(j.state.Committed(view.Change{Process: p, To: to}), p)
+		return j.follow(j.state.Apply(Committed{Change: view.Change{Process: p, To: to}}), p)
 	}
 }
 

@@ -71,7 +71,7 @@ func (ps *processes) lost(rank int) Result {
 		if p.exit != nil && p.exit.crashed() {
 			crashed++
 		}
-		if p.exit != nil && p.exit.endedByItself() {
+		if p.exit != nil && p.exit.endedByItself() && !p.joining { // see reason
 			byItself++
 			status = p.exit.Code
 			statuses[status]++

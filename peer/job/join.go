@@ -36,18 +36,19 @@ func (s *State) Lacks(rank int) bool {
 	return live > 0 && staying+done < s.r
 }
 
-// Join requests that process p, which has been started and has called mpj.Init, join its rank.
-func (s *State) Join(p view.Process) Effects {
-	var out Effects
+// apply requests that the recruit join its rank.
+func (e Recruited) apply(s *State, out *Effects) {
+	p := e.Process
 	if next, ok := s.view.Joiner(p.Rank); ok && next == p && s.Lacks(p.Rank) && !s.JoinPending(p.Rank) {
 		s.expected = append(slices.Clone(s.expected), p.Rank)
 		out.Propose = []view.Change{{Process: p, To: view.Live}}
 	}
-	return out
 }
 
-// WithdrawJoin withdraws the request that Join made for rank. No peer may have received the request.
-func (s *State) WithdrawJoin(rank int) {
+func (e JoinWithdrawn) apply(s *State, _ *Effects) { s.forgetJoin(e.Rank) }
+
+// forgetJoin removes the pending request that a recruit join rank.
+func (s *State) forgetJoin(rank int) {
 	s.expected = slices.DeleteFunc(slices.Clone(s.expected), func(r int) bool { return r == rank })
 }
 
@@ -62,40 +63,32 @@ func (s *State) joined(out *Effects, p view.Process, next view.View) {
 		*s.at(q) = *before.at(q)
 	}
 	*s.at(p) = watched{initialized: true, joining: true}
-	s.WithdrawJoin(p.Rank)
+	s.forgetJoin(p.Rank)
 	out.Joined = &p
 }
 
-// Healed records that p, which has joined, has caught up with the others of its rank.
-func (s *State) Healed(p view.Process) Effects {
-	var out Effects
-	if s.lags(p) {
-		s.at(p).joining = false
+func (e Healed) apply(s *State, out *Effects) {
+	if s.lags(e.Process) {
+		s.at(e.Process).joining = false
 		out.Healed = true
-		s.settle(&out)
+		s.settle(out)
 	}
-	return out
 }
 
-// Unkept records that p cannot bring a new replica of its rank up to date any more.
-func (s *State) Unkept(p view.Process, why string) Effects {
-	var out Effects
+func (e Unkept) apply(s *State, out *Effects) {
+	p := e.Process
 	if a := s.at(p); s.view.Live(p) && !a.unkept {
 		a.unkept = true
-		out.Notes = append(out.Notes, fmt.Sprintf("rank %d replica %d cannot help to replace a lost replica any more: %s", p.Rank, p.Replica, why))
+		out.Notes = append(out.Notes, fmt.Sprintf("rank %d replica %d cannot help to replace a lost replica any more: %s", p.Rank, p.Replica, e.Why))
 	}
-	return out
 }
 
-// Lapsed records that p cannot bring a new replica of its rank up to date before the program's next
-// checkpoint. Lapsed tells the user once per rank.
-func (s *State) Lapsed(p view.Process, why string) Effects {
-	var out Effects
-	if s.view.Live(p) && !s.lapsed[p.Rank] {
-		s.lapsed[p.Rank] = true
-		out.Notes = append(out.Notes, fmt.Sprintf("rank %d cannot replace a lost replica from its last checkpoint before it has made another: %s", p.Rank, why))
+// apply tells the user once per rank.
+func (e Lapsed) apply(s *State, out *Effects) {
+	if rank := e.Process.Rank; s.view.Live(e.Process) && !s.lapsed[rank] {
+		s.lapsed[rank] = true
+		out.Notes = append(out.Notes, fmt.Sprintf("rank %d cannot replace a lost replica from its last checkpoint before it has made another: %s", rank, e.Why))
 	}
-	return out
 }
 
 // failLagging fails the lagging processes of rank if no other replica is left to bring them up to

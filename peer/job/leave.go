@@ -2,17 +2,14 @@ package job
 
 import "github.com/p2pmpi/p2pmpi/internal/view"
 
-// Leaves records that the owner of p's peer takes the machine back. P leaves once another replica
-// of its rank has caught up and stays; until then the rank lacks one. So if two replicas leave at
-// the same time, the second one waits until the first is replaced.
-func (s *State) Leaves(p view.Process) Effects {
-	var out Effects
-	if state := s.state(p); s.over || state != view.Live && state != view.Finished {
-		return out
+// apply lets the process leave once another replica of its rank has caught up and stays; until then the
+// rank lacks one. So if two replicas leave at the same time, the second one waits until the first is replaced.
+func (e Leaves) apply(s *State, out *Effects) {
+	if state := s.state(e.Process); s.over || state != view.Live && state != view.Finished {
+		return
 	}
-	s.at(p).leaving = true
-	s.settle(&out)
-	return out
+	s.at(e.Process).leaving = true
+	s.settle(out)
 }
 
 // releaseLeaving lets the leaving replicas of a rank fail if another replica, which may be master, stays.

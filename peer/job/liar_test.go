@@ -13,15 +13,15 @@ import (
 func TestV4LateExitReportCounts(t *testing.T) {
 	w := running(t, 1, 2)
 	p := proc(0, 0)
-	w.Committed(view.Change{Process: p, To: view.Finished})
+	w.State.Apply(Committed{Change: view.Change{Process: p, To: view.Finished}})
 	if !w.Silent(p) {
 		t.Error("the exit counts as reported before the report")
 	}
-	w.Exited(p, wellEnded)
+	w.Apply(Exited{Process: p, Exit: wellEnded})
 	if w.Silent(p) {
 		t.Error("the exit counts as missing after the report")
 	}
-	if s := w.Drained(p); s.Result == nil || s.Result.Status != StatusOK {
+	if s := w.Apply(Drained{Process: p}); s.Result == nil || s.Result.Status != StatusOK {
 		t.Errorf("the job ends with %+v", s.Result)
 	}
 }
@@ -30,8 +30,8 @@ func TestV4LateExitReportCounts(t *testing.T) {
 func TestV4FailureNoticeNamesItsSource(t *testing.T) {
 	w := NewState(1, 3)
 	p := proc(0, 1)
-	w.Attribute(p, "failed, say the peers A, B")
-	s := w.Committed(view.Change{Process: p, To: view.Failed})
+	w.Apply(Accused{Process: p, Why: "failed, say the peers A, B"})
+	s := w.Apply(Committed{Change: view.Change{Process: p, To: view.Failed}})
 	if len(s.Notes) != 1 || s.Notes[0] != "rank 0 replica 1 failed, say the peers A, B" {
 		t.Errorf("notes %q", s.Notes)
 	}
@@ -42,9 +42,9 @@ func TestV4FailureNoticeNamesItsSource(t *testing.T) {
 func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 	killed := Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}
 	aborts := func(w immediate, p view.Process, code int) Effects {
-		w.Aborted(p, code, "no food")
-		w.Exited(p, killed)
-		return w.Drained(p)
+		w.Apply(Aborted{Process: p, Code: code, Reason: "no food", Host: hostOf(p)})
+		w.Apply(Exited{Process: p, Exit: killed})
+		return w.Apply(Drained{Process: p})
 	}
 	t.Run("the others finish", func(t *testing.T) {
 		w := running(t, 1, 2)
@@ -68,13 +68,13 @@ func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 	})
 	t.Run("most finish, but are not agreed on yet", func(t *testing.T) {
 		w := running(t, 1, 3)
-		w.Aborted(proc(0, 0), 7, "no food")
-		asked := append(w.State.Exited(proc(0, 1), wellEnded).Propose, w.State.Exited(proc(0, 2), wellEnded).Propose...)
-		if s := w.Drained(proc(0, 0)); s.Result != nil {
+		w.Apply(Aborted{Process: proc(0, 0), Code: 7, Reason: "no food", Host: hostOf(proc(0, 0))})
+		asked := append(w.State.Apply(Exited{Process: proc(0, 1), Exit: wellEnded}).Propose, w.State.Apply(Exited{Process: proc(0, 2), Exit: wellEnded}).Propose...)
+		if s := w.Apply(Drained{Process: proc(0, 0)}); s.Result != nil {
 			t.Fatalf("the Abort of one replica ended the job: %+v", s.Result)
 		}
 		w.agree(Effects{Propose: asked})
-		if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+		if s := w.Apply(Drained{Process: proc(0, 1)}); s.Result == nil || s.Result.Status != StatusOK {
 			t.Errorf("got %+v, want status 0: two of three have finished", s.Result)
 		}
 	})
@@ -94,7 +94,7 @@ func TestV4AbortOfOneReplicaIsNotDecisive(t *testing.T) {
 	})
 	t.Run("the others are lost", func(t *testing.T) {
 		w := running(t, 1, 2)
-		w.Lost([]view.Process{proc(0, 1)}, "is lost")
+		w.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
 		if s := aborts(w, proc(0, 0), 7); s.Result == nil || s.Result.Status != 7 {
 			t.Errorf("got %+v, want status 7", s.Result)
 		}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -12,12 +13,12 @@ import (
 func TestExitOfAnUnneededReplicaIsNotReported(t *testing.T) {
 	for _, done := range []bool{false, true} {
 		w := running(t, 2, 2)
-		w.Lost([]view.Process{proc(0, 1)}, "is lost")
-		w.Join(proc(0, 2))
+		w.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
+		w.Apply(Recruited{Process: proc(0, 2)})
 		if done {
 			finish(w, proc(0, 0))
 		}
-		s := w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
+		s := w.Apply(Exited{Process: proc(0, 2), Exit: Exit{Code: 1, Initialized: true}})
 		want := map[bool]string{false: "rank 0 replica 2 exited with status 1", true: "rank 0 replica 2 had yet to be brought up to date when its rank was done"}[done]
 		if !slices.Contains(s.Notes, want) {
 			t.Errorf("rank done %v: the user was told %q, want %q", done, s.Notes, want)
@@ -30,12 +31,25 @@ func TestExitOfAnUnneededReplicaIsNotReported(t *testing.T) {
 // finished.
 func TestExitOfAnUnneededReplicaIsNotReportedAfterReconnect(t *testing.T) {
 	w := running(t, 2, 2)
-	w.Lost([]view.Process{proc(0, 1)}, "is lost")
-	w.Join(proc(0, 2))
-	w.State.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
-	w.Committed(view.Change{Process: proc(0, 0), To: view.Finished})
-	s := w.Committed(view.Change{Process: proc(0, 2), To: view.Failed})
+	w.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
+	w.Apply(Recruited{Process: proc(0, 2)})
+	w.State.Apply(Exited{Process: proc(0, 2), Exit: Exit{Code: 1, Initialized: true}})
+	w.State.Apply(Committed{Change: view.Change{Process: proc(0, 0), To: view.Finished}})
+	s := w.State.Apply(Committed{Change: view.Change{Process: proc(0, 2), To: view.Failed}})
 	if want := "rank 0 replica 2 had yet to be brought up to date when its rank was done"; !slices.Contains(s.Notes, want) {
 		t.Errorf("the user was told %q, want %q", s.Notes, want)
+	}
+}
+
+// TestR7ExitOfARecruitThatCannotCatchUpIsNotTheProgramsStatus: a new replica ends by itself if no other replica is left
+// to bring it up to date.
+func TestR7ExitOfARecruitThatCannotCatchUpIsNotTheProgramsStatus(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
+	w.Apply(Recruited{Process: proc(0, 2)})
+	w.Apply(Exited{Process: proc(0, 2), Exit: Exit{Code: 1, Initialized: true}})
+	s := w.Apply(Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost"})
+	if s.Result == nil || s.Result.Status != StatusLost || !strings.Contains(s.Result.Message, "rank 0 lost all its replicas") {
+		t.Errorf("got %+v, want status %d and a message that names rank 0", s.Result, StatusLost)
 	}
 }

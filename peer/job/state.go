@@ -5,24 +5,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // A State follows the processes of a running job. It decides which changes of the view to request,
 // when processes may leave mpj.Init, and the result. It starts no goroutine, reads no clock and
-// opens nothing; its owner passes it one event at a time and carries out the effects. Only Committed
+// opens nothing; its owner passes it one Event at a time and carries out the Effects. Only Committed
 // changes the view: the State requests changes, and acts when they have been agreed on (V1). There
 // is one Result. The view continues to change after the result, since output files may still be collected.
 type State struct {
 	processes
-	r     int  // initial number of replicas per rank, which healing restores
-	begun bool // all live processes may leave mpj.Init
-	over  bool // there is a result
+	r     int        // initial number of replicas per rank, which healing restores
+	begun bool       // all live processes may leave mpj.Init
+	over  bool       // there is a result
+	done  *view.View // view in which all ranks were done; nil: they are not
 
 	expected []int  // ranks with a requested join that is not agreed on yet
 	moves    []int  // by rank: how often a replica that was ahead became master
-	lapsed   []bool // by rank: Lapsed has told the user
+	lapsed   []bool // by rank: the user knows of a Lapsed event
 	disputes disputes
 	Tolerant bool // divergence is only reported to the user
 
@@ -48,118 +48,97 @@ func NewState(n, r int) *State {
 	return &State{processes: newProcesses(view.New(n, r)), r: r, moves: make([]int, n), lapsed: make([]bool, n)}
 }
 
-// Initialized records that p has called mpj.Init.
-func (s *State) Initialized(p view.Process) Effects {
-	var out Effects
-	if !s.view.Live(p) {
-		return out
+func (e Initialized) apply(s *State, out *Effects) {
+	if s.view.Live(e.Process) {
+		s.at(e.Process).initialized = true
+		s.settle(out)
 	}
-	s.at(p).initialized = true
-	s.settle(&out)
-	return out
 }
 
-// Exited handles the report of p's peer that p has ended (F2). The report may arrive after p's
-// finish has been agreed on.
-func (s *State) Exited(p view.Process, e Exit) Effects {
-	var out Effects
-	if !s.view.Has(p) || s.at(p).exit != nil {
-		return out
+// apply also accepts the end of a process whose finish has been agreed on.
+func (e Exited) apply(s *State, out *Effects) {
+	if !s.view.Has(e.Process) || s.at(e.Process).exit != nil {
+		return
 	}
-	s.at(p).exit = &e
-	s.judge(&out, p)
-	s.settle(&out)
-	return out
+	s.at(e.Process).exit = &e.Exit
+	s.judge(out, e.Process)
+	s.settle(out)
 }
 
-// Drained records that the user has all output of p, whose streams are closed. It is called only
-// for processes that are, or have been, the output leader of their rank (view.OutputLeader).
-func (s *State) Drained(p view.Process) Effects {
-	var out Effects
-	if !s.view.Contains(p) {
-		return out
+func (e Drained) apply(s *State, out *Effects) {
+	if !s.view.Contains(e.Process) {
+		return
 	}
-	s.at(p).drained = true
-	s.judge(&out, p)
-	s.settle(&out)
-	return out
+	s.at(e.Process).drained = true
+	s.judge(out, e.Process)
+	s.settle(out)
 }
 
-// Lost handles the loss of the processes ps together with their peer; why is the rest of a sentence
-// that begins with the process.
-func (s *State) Lost(ps []view.Process, why string) Effects {
-	var out Effects
-	for _, p := range ps {
+func (e Lost) apply(s *State, out *Effects) {
+	for _, p := range e.Processes {
 		if !s.view.Contains(p) { // it has yet to join
 			continue
 		}
 		// A finished process whose output was shown does not need its peer any more.
 		if state := s.state(p); state == view.Live || state == view.Finished && !s.at(p).drained {
-			s.ask(&out, p, view.Failed, why)
+			s.ask(out, p, view.Failed, e.Why)
 		}
 	}
-	s.settle(&out)
-	return out
+	s.settle(out)
 }
 
-// Aborted records that p, on the peer named host, has called Abort. That ends the job once the user
-// has everything that the rank wrote before.
-func (s *State) Aborted(p view.Process, code int, reason, host string) Effects {
-	var out Effects
-	if !s.view.Live(p) {
-		return out
+// apply records the call. It ends the job once the user has everything that the rank wrote before.
+func (e Aborted) apply(s *State, out *Effects) {
+	if !s.view.Live(e.Process) {
+		return
 	}
-	if code < 1 || code > maxStatus {
-		code = 1
+	r := Result{Status: e.Code, Message: fmt.Sprintf("rank %d called Abort", e.Process.Rank)}
+	if e.Code < 1 || e.Code > maxStatus {
+		r.Status = 1
 	}
-	text := fmt.Sprintf("rank %d called Abort", p.Rank)
-	if reason != "" {
-		text += ": " + reason
+	if e.Reason != "" {
+		r.Message += ": " + e.Reason
 	}
-	s.at(p).aborted, s.at(p).host = &Result{Status: code, Message: text}, host
-	s.judge(&out, p)
-	return out
+	s.at(e.Process).aborted, s.at(e.Process).host = &r, e.Host
+	s.judge(out, e.Process)
 }
 
-// Diverged handles the report of p about a message that not all replicas of its rank have produced
-// alike. text is the report as a sentence.
-func (s *State) Diverged(p view.Process, d protection.Divergence, text string) Effects {
-	var out Effects
+// apply opens a dispute about the message, or adds the report to it. Only the first report of a process counts.
+func (e Diverged) apply(s *State, out *Effects) {
+	p, d := e.Process, e.Divergence
 	if !s.has(p) {
-		return out
+		return
 	}
 	if s.at(p).reports++; s.at(p).reports > MaxReports {
-		return out
+		return
 	}
 	about := s.disputes.about(messageID{p.Rank, d.Receiver, d.Context, d.Seq})
 	if _, again := about.reports[p.Replica]; again {
-		return out
+		return
 	}
-	about.reports[p.Replica] = report{d, text}
+	about.reports[p.Replica] = report{d, e.Text}
 	about.settled = false
 	if d.Differs() {
-		out.Notes = append(out.Notes, text)
+		out.Notes = append(out.Notes, e.Text)
 	}
-	s.settle(&out)
-	return out
+	s.settle(out)
 }
 
 // maxMoves limits how often a rank's master is replaced by a replica that is ahead. An honest
 // replica reports that it is ahead ever more rarely.
 const maxMoves = 32
 
-// Ahead handles the report that p has long been ahead of its rank's master, and requests that p
-// become master. A false report is harmless: any replica that is up to date may be master.
-func (s *State) Ahead(p view.Process) Effects {
-	var out Effects
+// apply requests that the process become master. A false report is harmless: any replica that is up to date
+// may be master.
+func (e Ahead) apply(s *State, out *Effects) {
+	p := e.Process
 	if !s.begun || s.over || !s.view.Live(p) || s.lags(p) || s.at(p).exit != nil || s.at(p).aborted != nil {
-		return out
+		return
 	}
 	c := view.Change{Process: p, To: view.Live, Since: s.view.Since[p.Rank]}
 	if _, changes := c.Apply(s.view); changes && s.moves[p.Rank] < maxMoves {
 		out.Propose = []view.Change{c}
 	}
-	return out
 }
 
 // judge requests the final state of p if p has ended. A process that ended well finishes at once,
@@ -235,8 +214,7 @@ func (s *State) outvote(out *Effects, p view.Process, why string) {
 	out.Outvoted = append(out.Outvoted, p)
 }
 
-// Resume records that the job has begun before this State was made.
-func (s *State) Resume() { s.begun = true }
+func (Resumed) apply(s *State, _ *Effects) { s.begun = true }
 
 // Begun reports whether all live processes may leave mpj.Init.
 func (s *State) Begun() bool { return s.begun }
@@ -244,28 +222,27 @@ func (s *State) Begun() bool { return s.begun }
 // Over reports whether there is a result.
 func (s *State) Over() bool { return s.over }
 
-// Attribute records why p fails, as the rest of a sentence, unless a reason is known already.
-func (s *State) Attribute(p view.Process, why string) {
-	if s.view.Contains(p) && s.at(p).why == "" {
-		s.at(p).why = why
+func (e Accused) apply(s *State, _ *Effects) {
+	if s.view.Contains(e.Process) && s.at(e.Process).why == "" {
+		s.at(e.Process).why = e.Why
 	}
 }
 
-// Committed applies a change of the view that has been agreed on.
-func (s *State) Committed(c view.Change) Effects {
-	var out Effects
+// apply changes the view, unless the change has no effect, and draws the conclusions.
+func (e Committed) apply(s *State, out *Effects) {
+	c := e.Change
 	wasMaster := s.view.IsMaster(c.Process)
 	next, changed := c.Apply(s.view)
 	if !changed {
-		return out
+		return
 	}
 	out.View = &next
 	switch {
 	case c.Promotes():
 		s.moves[c.Process.Rank]++
 	case c.Joins():
-		s.joined(&out, c.Process, next)
-		return out
+		s.joined(out, c.Process, next)
+		return
 	}
 	s.explainAsides(c.Process, next)
 	s.view = next
@@ -275,10 +252,9 @@ func (s *State) Committed(c view.Change) Effects {
 		}
 		out.Notes = append(out.Notes, s.failureNotice(c.Process, wasMaster))
 	}
-	s.requestAgain(&out, c.Process.Rank)
-	s.judgeOthers(&out, c.Process) // the output leader may have changed
-	s.settle(&out)
-	return out
+	s.requestAgain(out, c.Process.Rank)
+	s.judgeOthers(out, c.Process) // the output leader may have changed
+	s.settle(out)
 }
 
 // failureNotice returns the message that p has failed. It names the new master if p was the master.
@@ -290,12 +266,10 @@ func (s *State) failureNotice(p view.Process, wasMaster bool) string {
 	return note
 }
 
-// CutOff ends the job because no change can be agreed on any more. The majority of the view group
-// is unreachable and continues without this peer, or not at all (V2).
-func (s *State) CutOff() Effects {
-	var out Effects
+// apply ends the job.
+func (CutOff) apply(s *State, out *Effects) {
 	if s.over {
-		return out
+		return
 	}
 	r := Result{
 		Status:  StatusLost,
@@ -307,8 +281,7 @@ func (s *State) CutOff() Effects {
 			r.Message += fmt.Sprintf("; rank %d replica %d %s", p.Rank, p.Replica, s.at(p).why)
 		}
 	}
-	s.end(&out, r)
-	return out
+	s.end(out, r)
 }
 
 // arbitrate decides all disputes that can be decided. It starts over after each vote, since a
@@ -349,21 +322,32 @@ func (s *State) settle(out *Effects) {
 			s.end(out, s.lost(rank))
 			return
 		}
-		if s.done(rank) {
+		if s.isDone(rank) {
 			done++
 		}
 	}
 	if done == s.view.N {
+		at := s.view
+		s.done = &at
 		s.end(out, s.Answer())
 		return
 	}
 	s.settleInit(out)
 }
 
-// done reports whether a replica of rank has finished and the user has all its output. If the job
+// OutputView returns the view that decides whose output counts: the view in which all ranks were done, or else
+// the current view. A process may still fail after the job is done, but the user has got its output.
+func (s *State) OutputView() view.View {
+	if s.done != nil {
+		return *s.done
+	}
+	return s.view
+}
+
+// isDone reports whether a replica of rank has finished and the user has all its output. If the job
 // has not begun, or the replica never called mpj.Init, it counts only if the program does not use
 // mpj (see skips).
-func (s *State) done(rank int) bool {
+func (s *State) isDone(rank int) bool {
 	return slices.ContainsFunc(s.replicas(rank), func(p view.Process) bool {
 		return s.view.State(p) == view.Finished && s.at(p).drained && (s.begun && s.Called(p) || s.skips(rank))
 	})
@@ -415,7 +399,7 @@ func (s *State) settleInit(out *Effects) {
 	waiting, gone, missing := -1, -1, false
 	for _, p := range s.view.Processes() {
 		switch {
-		case s.done(p.Rank):
+		case s.isDone(p.Rank):
 			gone = p.Rank
 		case s.view.State(p) == view.Finished:
 			missing = true

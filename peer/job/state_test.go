@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -23,7 +22,7 @@ func newImmediate(n, r int) immediate { return immediate{NewState(n, r)} }
 // view.
 func (w immediate) agree(s Effects) Effects {
 	for _, c := range s.Propose {
-		next := w.agree(w.Committed(c))
+		next := w.Apply(Committed{Change: c})
 		if next.View != nil {
 			s.View = next.View
 		}
@@ -37,21 +36,8 @@ func (w immediate) agree(s Effects) Effects {
 	return s
 }
 
-func (w immediate) Initialized(p view.Process) Effects    { return w.agree(w.State.Initialized(p)) }
-func (w immediate) Exited(p view.Process, e Exit) Effects { return w.agree(w.State.Exited(p, e)) }
-func (w immediate) Drained(p view.Process) Effects        { return w.agree(w.State.Drained(p)) }
-func (w immediate) Lost(ps []view.Process, why string) Effects {
-	return w.agree(w.State.Lost(ps, why))
-}
-func (w immediate) Aborted(p view.Process, code int, reason string) Effects {
-	return w.agree(w.State.Aborted(p, code, reason, "P"+p.String()))
-}
-func (w immediate) Join(p view.Process) Effects   { return w.agree(w.State.Join(p)) }
-func (w immediate) Ahead(p view.Process) Effects  { return w.agree(w.State.Ahead(p)) }
-func (w immediate) Healed(p view.Process) Effects { return w.agree(w.State.Healed(p)) }
-func (w immediate) Diverged(p view.Process, d protection.Divergence, text string) Effects {
-	return w.agree(w.State.Diverged(p, d, text))
-}
+// Apply applies e and commits all changes that follow from it.
+func (w immediate) Apply(e Event) Effects { return w.agree(w.State.Apply(e)) }
 
 // running returns the State of a job in which every process has left mpj.Init.
 func running(t *testing.T, n, r int) immediate {
@@ -59,7 +45,7 @@ func running(t *testing.T, n, r int) immediate {
 	w := newImmediate(n, r)
 	ps := w.View().Processes()
 	for i, p := range ps {
-		if s := w.Initialized(p); s.Begin != (i == len(ps)-1) {
+		if s := w.Apply(Initialized{Process: p}); s.Begin != (i == len(ps)-1) {
 			t.Fatalf("begin after %d of %d processes", i+1, len(ps))
 		}
 	}
@@ -68,8 +54,8 @@ func running(t *testing.T, n, r int) immediate {
 
 // finish makes p end successfully, with all its output shown.
 func finish(w immediate, p view.Process) Effects {
-	w.Exited(p, wellEnded)
-	return w.Drained(p)
+	w.Apply(Exited{Process: p, Exit: wellEnded})
+	return w.Apply(Drained{Process: p})
 }
 
 func TestJobIsDoneWhenEachRankHasOneFinishedReplica(t *testing.T) {
@@ -84,21 +70,21 @@ func TestJobIsDoneWhenEachRankHasOneFinishedReplica(t *testing.T) {
 
 func TestV1EachChangeHasItsOwnEpoch(t *testing.T) {
 	w := running(t, 2, 2)
-	s := w.Lost([]view.Process{proc(0, 0), proc(1, 1)}, "is lost")
+	s := w.Apply(Lost{Processes: []view.Process{proc(0, 0), proc(1, 1)}, Why: "is lost"})
 	if s.View == nil || s.View.Epoch != 3 {
 		t.Fatalf("two failures gave view %+v, want epoch 3", s.View)
 	}
-	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost again"); s.View != nil {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost again"}); s.View != nil {
 		t.Errorf("a process failed twice: %+v", s.View)
 	}
 }
 
 func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
 	w := running(t, 1, 2)
-	if s := w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}); s.View != nil {
+	if s := w.Apply(Exited{Process: proc(0, 0), Exit: Exit{Code: 3, Initialized: true}}); s.View != nil {
 		t.Fatal("the output leader was judged before the user had its output")
 	}
-	s := w.Drained(proc(0, 0))
+	s := w.Apply(Drained{Process: proc(0, 0)})
 	if s.View == nil || w.View().State(proc(0, 0)) != view.Failed {
 		t.Errorf("not judged after the user had its output: %+v", s)
 	}
@@ -106,17 +92,17 @@ func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
 
 func TestMostAdvancedReplicaBecomesMaster(t *testing.T) {
 	w := newImmediate(1, 3)
-	if s := w.Ahead(proc(0, 1)); s.View != nil {
+	if s := w.Apply(Ahead{Process: proc(0, 1)}); s.View != nil {
 		t.Fatal("0.1 became master before the job had begun")
 	}
 	w = running(t, 1, 3)
-	s := w.Ahead(proc(0, 1))
+	s := w.Apply(Ahead{Process: proc(0, 1)})
 	if s.View == nil || !s.View.IsMaster(proc(0, 1)) || !s.View.Live(proc(0, 0)) || len(s.Notes) != 0 {
 		t.Fatalf("got %+v, want 0.1 as master, and no note to the user", s)
 	}
-	w.Exited(proc(0, 2), Exit{Code: 3, Initialized: true})
+	w.Apply(Exited{Process: proc(0, 2), Exit: Exit{Code: 3, Initialized: true}})
 	for _, p := range []view.Process{proc(0, 1), proc(0, 2), proc(0, 3), proc(1, 0)} {
-		if s := w.Ahead(p); s.View != nil {
+		if s := w.Apply(Ahead{Process: p}); s.View != nil {
 			t.Errorf("%v became master: %+v", p, s.View)
 		}
 	}
@@ -125,8 +111,8 @@ func TestMostAdvancedReplicaBecomesMaster(t *testing.T) {
 func TestMastershipChangesAreBounded(t *testing.T) {
 	w := running(t, 1, 2)
 	for range 2 * maxMoves {
-		w.Ahead(proc(0, 0))
-		w.Ahead(proc(0, 1))
+		w.Apply(Ahead{Process: proc(0, 0)})
+		w.Apply(Ahead{Process: proc(0, 1)})
 	}
 	if e := w.View().Epoch; e != 1+maxMoves {
 		t.Errorf("epoch %d, want an epoch for each of %d new masters", e, maxMoves)
@@ -135,29 +121,29 @@ func TestMastershipChangesAreBounded(t *testing.T) {
 
 func TestR6OutputOfAKilledMasterIsNotAwaitedOnceReplaced(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
-	if s := w.Ahead(proc(0, 1)); s.View == nil || s.View.State(proc(0, 0)) != view.Failed || s.Result != nil {
+	w.Apply(Exited{Process: proc(0, 0), Exit: Exit{Code: -1, Signal: "killed", Initialized: true}})
+	if s := w.Apply(Ahead{Process: proc(0, 1)}); s.View == nil || s.View.State(proc(0, 0)) != view.Failed || s.Result != nil {
 		t.Errorf("got %+v, want 0.0 failed", s)
 	}
 }
 
 func TestFirstFinishedReplicaIsOutputLeader(t *testing.T) {
 	w := running(t, 1, 2)
-	if s := w.Exited(proc(0, 1), wellEnded); s.Result != nil || !w.View().IsOutputLeader(proc(0, 1)) {
+	if s := w.Apply(Exited{Process: proc(0, 1), Exit: wellEnded}); s.Result != nil || !w.View().IsOutputLeader(proc(0, 1)) {
 		t.Fatalf("%+v with view %+v: want 0.1 as output leader", s.Result, w.View())
 	}
-	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+	if s := w.Apply(Drained{Process: proc(0, 1)}); s.Result == nil || s.Result.Status != StatusOK {
 		t.Errorf("%+v: the job waits for the slower replica", s.Result)
 	}
 }
 
 func TestR6OutputOfAKilledLeaderIsNotAwaitedOnceAnotherFinished(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
+	w.Apply(Exited{Process: proc(0, 0), Exit: Exit{Code: -1, Signal: "killed", Initialized: true}})
 	if !w.View().Live(proc(0, 0)) {
 		t.Fatal("the output leader was judged before the user had its output")
 	}
-	w.Exited(proc(0, 1), wellEnded)
+	w.Apply(Exited{Process: proc(0, 1), Exit: wellEnded})
 	if got := w.View().State(proc(0, 0)); got != view.Failed {
 		t.Errorf("0.0 is %v: other processes wait for its acknowledgements", got)
 	}
@@ -165,15 +151,15 @@ func TestR6OutputOfAKilledLeaderIsNotAwaitedOnceAnotherFinished(t *testing.T) {
 
 func TestR6FinishedLeaderIsReplacedIfItsPeerIsLostBeforeItsOutput(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 1), wellEnded) // not the output leader: judged at once
+	w.Apply(Exited{Process: proc(0, 1), Exit: wellEnded}) // not the output leader: judged at once
 	if got := w.View().State(proc(0, 1)); got != view.Finished {
 		t.Fatalf("0.1 is %v, want finished", got)
 	}
-	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
+	s := w.Apply(Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost"})
 	if s.Result != nil {
 		t.Fatalf("the job is over before the user has the output of 0.1: %+v", s.Result)
 	}
-	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+	if s := w.Apply(Drained{Process: proc(0, 1)}); s.Result == nil || s.Result.Status != StatusOK {
 		t.Errorf("the job is not over: %+v", s.Result)
 	}
 }
@@ -188,40 +174,40 @@ func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
 		says   string
 	}{
 		{"both peers lost", 2, func(w immediate) Effects {
-			w.Lost([]view.Process{proc(1, 0)}, "is lost with its peer A")
-			return w.Lost([]view.Process{proc(1, 1)}, "is lost with its peer B")
+			w.Apply(Lost{Processes: []view.Process{proc(1, 0)}, Why: "is lost with its peer A"})
+			return w.Apply(Lost{Processes: []view.Process{proc(1, 1)}, Why: "is lost with its peer B"})
 		}, StatusLost, "rank 1 lost all its replicas: replica 0 is lost with its peer A, replica 1 is lost with its peer B"},
 		{"killed", 1, func(w immediate) Effects {
-			w.Exited(proc(1, 0), killed)
-			return w.Drained(proc(1, 0))
+			w.Apply(Exited{Process: proc(1, 0), Exit: killed})
+			return w.Apply(Drained{Process: proc(1, 0)})
 		}, StatusLost, "killed by signal killed"},
 		{"all exit with one status", 2, func(w immediate) Effects {
 			for k := range 2 {
-				w.Exited(proc(1, k), Exit{Code: 3, Initialized: true})
+				w.Apply(Exited{Process: proc(1, k), Exit: Exit{Code: 3, Initialized: true}})
 			}
-			return w.Drained(proc(1, 0))
+			return w.Apply(Drained{Process: proc(1, 0)})
 		}, 3, "rank 1 exited with status 3"},
 		{"one is lost, then the other exits", 2, func(w immediate) Effects {
-			w.Lost([]view.Process{proc(1, 1)}, "is lost")
-			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
-			return w.Drained(proc(1, 0))
+			w.Apply(Lost{Processes: []view.Process{proc(1, 1)}, Why: "is lost"})
+			w.Apply(Exited{Process: proc(1, 0), Exit: Exit{Code: 3, Initialized: true}})
+			return w.Apply(Drained{Process: proc(1, 0)})
 		}, 3, "replica 1 is lost"},
 		{"statuses differ", 2, func(w immediate) Effects {
-			w.Exited(proc(1, 1), Exit{Code: 4, Initialized: true})
-			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
-			return w.Drained(proc(1, 0))
+			w.Apply(Exited{Process: proc(1, 1), Exit: Exit{Code: 4, Initialized: true}})
+			w.Apply(Exited{Process: proc(1, 0), Exit: Exit{Code: 3, Initialized: true}})
+			return w.Apply(Drained{Process: proc(1, 0)})
 		}, StatusLost, "status 4"},
 		{"status that p2prun cannot return", 1, func(w immediate) Effects {
-			w.Exited(proc(1, 0), Exit{Code: 255, Initialized: true})
-			return w.Drained(proc(1, 0))
+			w.Apply(Exited{Process: proc(1, 0), Exit: Exit{Code: 255, Initialized: true}})
+			return w.Apply(Drained{Process: proc(1, 0)})
 		}, StatusLost, "status 255"},
 		{"no Finalize", 1, func(w immediate) Effects {
-			w.Exited(proc(1, 0), Exit{Initialized: true})
-			return w.Drained(proc(1, 0))
+			w.Apply(Exited{Process: proc(1, 0), Exit: Exit{Initialized: true}})
+			return w.Apply(Drained{Process: proc(1, 0)})
 		}, StatusLost, "without calling Finalize"},
 		{"hung", 1, func(w immediate) Effects {
-			w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "no answer for 5s", Initialized: true})
-			return w.Drained(proc(1, 0))
+			w.Apply(Exited{Process: proc(1, 0), Exit: Exit{Code: -1, Signal: "killed", Reason: "no answer for 5s", Initialized: true}})
+			return w.Apply(Drained{Process: proc(1, 0)})
 		}, StatusLost, "no answer for 5s"},
 	}
 	for _, c := range cases {
@@ -239,7 +225,7 @@ func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
 
 func TestMasterChangeIsReported(t *testing.T) {
 	w := running(t, 2, 3)
-	s := w.Lost([]view.Process{proc(1, 0)}, "is lost")
+	s := w.Apply(Lost{Processes: []view.Process{proc(1, 0)}, Why: "is lost"})
 	want := "rank 1 replica 0 is lost; replica 1 is its master now"
 	if len(s.Notes) != 1 || s.Notes[0] != want {
 		t.Errorf("got %q, want %q", s.Notes, want)
@@ -248,9 +234,9 @@ func TestMasterChangeIsReported(t *testing.T) {
 
 func TestRankThatEndsWithoutInitIsLost(t *testing.T) {
 	w := newImmediate(2, 1)
-	w.Initialized(proc(0, 0))
-	w.Exited(proc(1, 0), Exit{})
-	s := w.Drained(proc(1, 0))
+	w.Apply(Initialized{Process: proc(0, 0)})
+	w.Apply(Exited{Process: proc(1, 0), Exit: Exit{}})
+	s := w.Apply(Drained{Process: proc(1, 0)})
 	if s.Result == nil || s.Result.Status != StatusLost || !strings.Contains(s.Result.Message, "rank 1 ended without calling mpj.Init") {
 		t.Errorf("got %+v", s.Result)
 	}
@@ -259,10 +245,10 @@ func TestRankThatEndsWithoutInitIsLost(t *testing.T) {
 func TestProgramsWithoutInitRun(t *testing.T) {
 	w := newImmediate(2, 1)
 	for i := range 2 {
-		w.Exited(proc(i, 0), Exit{})
+		w.Apply(Exited{Process: proc(i, 0), Exit: Exit{}})
 	}
-	w.Drained(proc(0, 0))
-	if s := w.Drained(proc(1, 0)); s.Result == nil || s.Result.Status != StatusOK || !w.Uninitialized() {
+	w.Apply(Drained{Process: proc(0, 0)})
+	if s := w.Apply(Drained{Process: proc(1, 0)}); s.Result == nil || s.Result.Status != StatusOK || !w.Uninitialized() {
 		t.Errorf("got %+v", s.Result)
 	}
 }
@@ -270,11 +256,11 @@ func TestProgramsWithoutInitRun(t *testing.T) {
 func TestInitBeginsWithoutTheFailed(t *testing.T) {
 	w := newImmediate(2, 2)
 	for _, p := range []view.Process{proc(0, 0), proc(0, 1), proc(1, 1)} {
-		if s := w.Initialized(p); s.Begin {
+		if s := w.Apply(Initialized{Process: p}); s.Begin {
 			t.Fatal("the job began without 1.0")
 		}
 	}
-	if s := w.Lost([]view.Process{proc(1, 0)}, "is lost"); !s.Begin {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(1, 0)}, Why: "is lost"}); !s.Begin {
 		t.Error("the job did not begin when the missing process had failed")
 	}
 }
@@ -282,11 +268,11 @@ func TestInitBeginsWithoutTheFailed(t *testing.T) {
 func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 	for code, want := range map[int]int{7: 7, 0: 1, 300: 1} {
 		w := running(t, 2, 1)
-		if s := w.Aborted(proc(1, 0), code, "no food"); s.Result != nil {
+		if s := w.Apply(Aborted{Process: proc(1, 0), Code: code, Reason: "no food", Host: hostOf(proc(1, 0))}); s.Result != nil {
 			t.Fatalf("Abort(%d): the job is over before the user has its output", code)
 		}
-		w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
-		if s := w.Drained(proc(1, 0)); s.Result == nil || s.Result.Status != want || !strings.Contains(s.Result.Message, "no food") {
+		w.Apply(Exited{Process: proc(1, 0), Exit: Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}})
+		if s := w.Apply(Drained{Process: proc(1, 0)}); s.Result == nil || s.Result.Status != want || !strings.Contains(s.Result.Message, "no food") {
 			t.Errorf("Abort(%d): %+v, want %d", code, s.Result, want)
 		}
 	}
@@ -294,14 +280,14 @@ func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 
 func TestR6AbortOfAReplicaWaitsForTheOutputLeader(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Aborted(proc(0, 1), 7, "")
-	if s := w.Exited(proc(0, 1), Exit{Code: -1, Signal: "killed", Initialized: true}); s.Result != nil || s.View != nil {
+	w.Apply(Aborted{Process: proc(0, 1), Code: 7, Reason: "", Host: hostOf(proc(0, 1))})
+	if s := w.Apply(Exited{Process: proc(0, 1), Exit: Exit{Code: -1, Signal: "killed", Initialized: true}}); s.Result != nil || s.View != nil {
 		t.Fatalf("a replica that is ahead ended the job: %+v", s)
 	}
-	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost"); s.Result != nil {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost"}); s.Result != nil {
 		t.Fatalf("the job is over before the user has the output of 0.1: %+v", s.Result)
 	}
-	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != 7 {
+	if s := w.Apply(Drained{Process: proc(0, 1)}); s.Result == nil || s.Result.Status != 7 {
 		t.Errorf("got %+v, want status 7", s.Result)
 	}
 }
@@ -309,14 +295,14 @@ func TestR6AbortOfAReplicaWaitsForTheOutputLeader(t *testing.T) {
 func TestViewChangesAfterTheOnlyResult(t *testing.T) {
 	w := running(t, 1, 2)
 	finish(w, proc(0, 0))
-	s := w.Exited(proc(0, 1), wellEnded) // its files may still be needed
+	s := w.Apply(Exited{Process: proc(0, 1), Exit: wellEnded}) // its files may still be needed
 	if s.Result != nil || w.View().State(proc(0, 1)) != view.Finished {
 		t.Errorf("got %+v", s)
 	}
-	if s := w.Aborted(proc(0, 1), 1, "late"); s.Result != nil {
+	if s := w.Apply(Aborted{Process: proc(0, 1), Code: 1, Reason: "late", Host: hostOf(proc(0, 1))}); s.Result != nil {
 		t.Errorf("a second result: %+v", s.Result)
 	}
-	if s := w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "late"); s.Result != nil {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(0, 0), proc(0, 1)}, Why: "late"}); s.Result != nil {
 		t.Errorf("a second result: %+v", s.Result)
 	}
 }
@@ -325,19 +311,19 @@ func TestViewChangesAfterTheOnlyResult(t *testing.T) {
 // the user until they are committed.
 func TestV1UncommittedChangesHaveNoEffect(t *testing.T) {
 	w := running(t, 1, 2).State
-	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
+	s := w.Apply(Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost"})
 	want := []view.Change{{Process: proc(0, 0), To: view.Failed}}
 	if !slices.Equal(s.Propose, want) || s.View != nil || s.Notes != nil || w.View().Epoch != 1 {
 		t.Errorf("before: %+v, view %v", s, w.View())
 	}
-	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost again"); s.Propose != nil {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost again"}); s.Propose != nil {
 		t.Errorf("requested twice: %v", s.Propose)
 	}
-	s = w.Committed(want[0])
+	s = w.Apply(Committed{Change: want[0]})
 	if s.View == nil || s.View.Live(proc(0, 0)) || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "is lost; replica 1 is its master now") {
 		t.Errorf("after: %+v", s)
 	}
-	if s := w.Committed(want[0]); s.View != nil || s.Notes != nil {
+	if s := w.Apply(Committed{Change: want[0]}); s.View != nil || s.Notes != nil {
 		t.Errorf("committed twice: %+v", s)
 	}
 }
@@ -345,13 +331,13 @@ func TestV1UncommittedChangesHaveNoEffect(t *testing.T) {
 // TestV2PartitionedJobStopsWithAMessage: the message lists the changes that could not be agreed on.
 func TestV2PartitionedJobStopsWithAMessage(t *testing.T) {
 	w := running(t, 1, 2).State
-	w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost")
-	r := w.CutOff().Result
+	w.Apply(Lost{Processes: []view.Process{proc(0, 0), proc(0, 1)}, Why: "is lost"})
+	r := w.Apply(CutOff{}).Result
 	if r == nil || r.Status != StatusLost || !strings.Contains(r.Message, "cut off from the majority of the job's peers") ||
 		!strings.Contains(r.Message, "; rank 0 replica 1 is lost") {
 		t.Errorf("got %+v", r)
 	}
-	if w.CutOff().Result != nil {
+	if w.Apply(CutOff{}).Result != nil {
 		t.Error("the job has a second result")
 	}
 }
@@ -361,11 +347,11 @@ func TestV2PartitionedJobStopsWithAMessage(t *testing.T) {
 func TestAbortWhileTheSubmitterIsDisconnected(t *testing.T) {
 	w := running(t, 2, 2)
 	for k := range 2 {
-		w.Aborted(proc(1, k), 7, "no food")
-		w.Exited(proc(1, k), Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
+		w.Apply(Aborted{Process: proc(1, k), Code: 7, Reason: "no food", Host: hostOf(proc(1, k))})
+		w.Apply(Exited{Process: proc(1, k), Exit: Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}})
 	}
-	w.Committed(view.Change{Process: proc(1, 0), To: view.Failed})
-	if s := w.Committed(view.Change{Process: proc(1, 1), To: view.Failed}); s.Result == nil || s.Result.Status != 7 {
+	w.State.Apply(Committed{Change: view.Change{Process: proc(1, 0), To: view.Failed}})
+	if s := w.State.Apply(Committed{Change: view.Change{Process: proc(1, 1), To: view.Failed}}); s.Result == nil || s.Result.Status != 7 {
 		t.Errorf("got %+v, want status 7", s.Result)
 	}
 }
@@ -375,11 +361,11 @@ func TestRequestsArePendingUntilCommitted(t *testing.T) {
 	if len(w.Asked()) > 0 {
 		t.Error("a new State has pending requests")
 	}
-	w.Lost([]view.Process{proc(0, 1)}, "is lost")
+	w.Apply(Lost{Processes: []view.Process{proc(0, 1)}, Why: "is lost"})
 	if len(w.Asked()) == 0 {
 		t.Error("no request is pending after a loss")
 	}
-	w.Committed(view.Change{Process: proc(0, 1), To: view.Failed})
+	w.Apply(Committed{Change: view.Change{Process: proc(0, 1), To: view.Failed}})
 	if len(w.Asked()) > 0 {
 		t.Error("a committed request is still pending")
 	}
@@ -388,16 +374,14 @@ func TestRequestsArePendingUntilCommitted(t *testing.T) {
 // TestLossOfAProcessThatHasNotJoined: such a loss does not change the view.
 func TestLossOfAProcessThatHasNotJoined(t *testing.T) {
 	w := running(t, 2, 2)
-	if s := w.Lost([]view.Process{proc(0, 2), proc(1, 2)}, "gone"); s.View != nil || s.Result != nil {
+	if s := w.Apply(Lost{Processes: []view.Process{proc(0, 2), proc(1, 2)}, Why: "gone"}); s.View != nil || s.Result != nil {
 		t.Errorf("got %+v", s)
 	}
 }
 
-func (w immediate) Leaves(p view.Process) Effects { return w.agree(w.State.Leaves(p)) }
-
 func TestO2LeavingReplicaEndsIfAnotherStays(t *testing.T) {
 	w := running(t, 2, 2)
-	s := w.Leaves(proc(0, 0))
+	s := w.Apply(Leaves{Process: proc(0, 0)})
 	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 1)) {
 		t.Fatalf("0.1 did not become master: %+v", s)
 	}
@@ -411,16 +395,16 @@ func TestO2LeavingReplicaEndsIfAnotherStays(t *testing.T) {
 
 func TestO2LastReplicaLeavesAfterItsReplacement(t *testing.T) {
 	w := running(t, 1, 2)
-	if s := w.Leaves(proc(0, 1)); s.View == nil {
+	if s := w.Apply(Leaves{Process: proc(0, 1)}); s.View == nil {
 		t.Fatal("the first replica did not leave")
 	}
-	if s := w.Leaves(proc(0, 0)); s.View != nil || s.Result != nil || !w.Lacks(0) {
+	if s := w.Apply(Leaves{Process: proc(0, 0)}); s.View != nil || s.Result != nil || !w.Lacks(0) {
 		t.Fatalf("the last replica left at once: %+v", s)
 	}
-	if s := w.Join(proc(0, 2)); s.View != nil && !s.View.Live(proc(0, 0)) {
+	if s := w.Apply(Recruited{Process: proc(0, 2)}); s.View != nil && !s.View.Live(proc(0, 0)) {
 		t.Fatalf("the last replica left before the new one had caught up: %+v", s)
 	}
-	s := w.Healed(proc(0, 2))
+	s := w.Apply(Healed{Process: proc(0, 2)})
 	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 2)) || s.Result != nil {
 		t.Fatalf("after the new one had caught up: %+v", s)
 	}
@@ -431,21 +415,21 @@ func TestO2LastReplicaLeavesAfterItsReplacement(t *testing.T) {
 
 func TestO2FinishedReplicaHandsItsOutputOver(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), wellEnded)
-	s := w.Leaves(proc(0, 0))
+	w.Apply(Exited{Process: proc(0, 0), Exit: wellEnded})
+	s := w.Apply(Leaves{Process: proc(0, 0)})
 	if s.View == nil || !s.View.IsOutputLeader(proc(0, 1)) || s.Result != nil {
 		t.Fatalf("got %+v, want 0.1 as output leader", s)
 	}
-	w.Exited(proc(0, 1), wellEnded)
-	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+	w.Apply(Exited{Process: proc(0, 1), Exit: wellEnded})
+	if s := w.Apply(Drained{Process: proc(0, 1)}); s.Result == nil || s.Result.Status != StatusOK {
 		t.Errorf("result %+v", s.Result)
 	}
 }
 
 func TestO2ReplicaDoesNotLeaveIfTheOtherFails(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}) // the output leader, whose output was not shown
-	if s := w.Leaves(proc(0, 1)); s.View != nil || s.Result != nil {
+	w.Apply(Exited{Process: proc(0, 0), Exit: Exit{Code: 3, Initialized: true}}) // the output leader, whose output was not shown
+	if s := w.Apply(Leaves{Process: proc(0, 1)}); s.View != nil || s.Result != nil {
 		t.Errorf("got %+v, want 0.1 to stay", s)
 	}
 }

@@ -154,7 +154,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 		pressing = true
 		next := c.clone()
 		next.agreed = slices.Delete(next.agreed, i, i+1)
-		if err := then(next, next.w.Committed(ch)); err != nil {
+		if err := then(next, next.w.Apply(Committed{Change: ch})); err != nil {
 			return states, fmt.Errorf("%v is agreed on; %w", ch, err)
 		}
 	}
@@ -168,7 +168,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 			next := c.clone()
 			next.said[k][j] = true
 			d := protection.Divergence{Receiver: proc(1, j), Seq: 1, Produced: s.produced, Received: s.received}
-			if err := then(next, next.w.Diverged(proc(0, k), d, "evidence")); err != nil {
+			if err := then(next, next.w.Apply(Diverged{Process: proc(0, k), Divergence: d, Text: "evidence"})); err != nil {
 				return states, fmt.Errorf("0.%d reports %v about 1.%d; %w", k, s, j, err)
 			}
 		}
@@ -179,7 +179,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 		}
 		next := c.clone()
 		next.crashes, next.crashed = 0, p
-		if err := then(next, next.w.Lost([]view.Process{p}, "is lost")); err != nil {
+		if err := then(next, next.w.Apply(Lost{Processes: []view.Process{p}, Why: "is lost"})); err != nil {
 			return states, fmt.Errorf("%v crashes; %w", p, err)
 		}
 	}

@@ -44,6 +44,6 @@ func TestResultNamesTheJob(t *testing.T) {
 	d.Close()
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if last := lines[len(lines)-1]; !strings.Contains(last, `"event":"result"`) || !strings.Contains(last, `"job":"0123"`) {
-		t.Errorf("got %s", last)
+		t.Errorf("the last event is %s, want the result of job 0123", last)
 	}
 }

@@ -20,7 +20,8 @@ func reasons(s *job.Shortage) []string {
 	if s == nil || len(s.Tallies) == 0 {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("%-16s %5s  of %d slots needed, %d available", "rejected", "peers", s.Wanted, s.Available)}
+	head := fmt.Sprintf("%-16s %5s  of %s needed, %d available", "rejected", "peers", number(int64(s.Wanted), "slot", "slots"), s.Available)
+	lines := []string{head}
 	for _, t := range s.Tallies {
 		lines = append(lines, fmt.Sprintf("%-16s %5d  %s", t.Reason, t.Peers, t.Reason.Meaning()))
 	}
@@ -65,7 +66,7 @@ func machines(planned []submit.Planned) (lines []string) {
 	}
 	for _, m := range order {
 		if len(peers[m]) > 1 {
-			lines = append(lines, fmt.Sprintf("%d slots share a machine, those of peers %s", slots[m], strings.Join(peers[m], ", ")))
+			lines = append(lines, fmt.Sprintf("%d slots share a machine: the slots of peers %s", slots[m], strings.Join(peers[m], ", ")))
 		}
 	}
 	return lines

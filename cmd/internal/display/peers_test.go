@@ -21,11 +21,11 @@ func TestReasonsFitTheScreen(t *testing.T) {
 	}
 	lines := reasons(s)
 	if len(lines) != 1+len(s.Tallies) || !strings.Contains(lines[0], "of 8 slots needed, 5 available") {
-		t.Fatalf("got %q", lines)
+		t.Fatalf("the table of reasons is %q", lines)
 	}
 	for _, l := range lines {
 		if len("p2prun: "+l) > routeWidth || strings.HasSuffix(l, " ") {
-			t.Errorf("%d characters, or no meaning: %q", len(l)+8, l)
+			t.Errorf("a line of %d characters, or without an explanation: %q", len(l)+8, l)
 		}
 	}
 	if reasons(nil) != nil || reasons(&job.Shortage{Wanted: 8, Available: 5}) != nil {
@@ -39,7 +39,7 @@ func TestPlanNamesPeers(t *testing.T) {
 		Domain: reservation.Domain{Addresses: []string{"192.0.2.1"}, Site: "attic", Owner: "alice", Verified: true},
 	}, {Peer: "x", Domain: reservation.Domain{Owner: "12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo"}}})
 	if len(lines) != 3 || !strings.Contains(lines[2], " …kSCVe2Xo? ") {
-		t.Fatalf("got %q", lines)
+		t.Fatalf("the plan is %q, want three lines and a shortened owner", lines)
 	}
 	for _, want := range []string{"abcdefgh", "192.0.2.1", "12.3ms", "1500", " alice ", "attic", "0.0 1.0"} {
 		if !strings.Contains(lines[1], want) {
@@ -62,8 +62,8 @@ func TestPlanShowsSlotsSharingAMachine(t *testing.T) {
 		on("aaaaaaaa", "0123", 0, 1), on("bbbbbbbb", "4567", 0, 1), on("cccccccc", "0123", 2), on("dddddddd", "", 2), on("eeeeeeee", "", 3),
 	})
 	got := lines[6:]
-	if len(got) != 1 || got[0] != "3 slots share a machine, those of peers …aaaaaaaa, …cccccccc" {
-		t.Errorf("got %q", got)
+	if len(got) != 1 || got[0] != "3 slots share a machine: the slots of peers …aaaaaaaa, …cccccccc" {
+		t.Errorf("the note about machines is %q", got)
 	}
 }
 
@@ -82,6 +82,6 @@ func TestPlanFitsTheScreen(t *testing.T) {
 		}
 	}
 	if all := strings.Join(lines, "\n"); !strings.Contains(all, "100.0\n") || !strings.Contains(all, "2001:db8:1234:…") || !strings.Contains(all, "alice an…?") {
-		t.Errorf("got %s", all)
+		t.Errorf("the plan is %s", all)
 	}
 }

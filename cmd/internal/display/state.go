@@ -140,10 +140,10 @@ func (s *State) summary() string {
 	for _, state := range s.view.States {
 		count[state]++
 	}
-	text := fmt.Sprintf("%d ranks", s.view.N)
+	text := number(int64(s.view.N), "rank", "ranks")
 	for _, state := range []view.State{view.Live, view.Finished, view.Failed} {
 		if count[state] > 0 {
-			text += fmt.Sprintf(", %d processes %s", count[state], state)
+			text += fmt.Sprintf(", %s %s", number(int64(count[state]), "process", "processes"), state)
 		}
 	}
 	return text

@@ -141,7 +141,7 @@ const maxReported = 5
 
 func shorten(errs []error) error {
 	if more := len(errs) - maxReported; more > 0 {
-		errs = append(errs[:maxReported:maxReported], fmt.Errorf("and %d more input files that cannot be staged", more))
+		errs = append(errs[:maxReported:maxReported], fmt.Errorf("further input files that cannot be staged: %d", more))
 	}
 	return errors.Join(errs...)
 }

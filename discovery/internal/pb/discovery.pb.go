@@ -25,7 +25,7 @@ type Response_Refusal int32
 
 const (
 	Response_NONE          Response_Refusal = 0
-	Response_OTHER_NETWORK Response_Refusal = 1
+	Response_OTHER_NETWORK Response_Refusal = 1 // the asking peer belongs to another network
 )
 
 // Enum value maps for Response_Refusal.
@@ -67,32 +67,33 @@ func (Response_Refusal) EnumDescriptor() ([]byte, []int) {
 	return file_discovery_proto_rawDescGZIP(), []int{4, 0}
 }
 
-// Offer is what a peer signs; it travels inside a libp2p signed envelope.
+// Offer describes the resources that a peer offers to jobs. The peer signs the libp2p envelope that contains
+// the offer, and announces it.
 type Offer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // first, and never renumbered: readers of any version compare it
-	Peer          []byte                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`          // peer ID
-	Network       string                 `protobuf:"bytes,3,opt,name=network,proto3" json:"network,omitempty"`
-	SlotsTotal    uint32                 `protobuf:"varint,4,opt,name=slots_total,json=slotsTotal,proto3" json:"slots_total,omitempty"`
-	SlotsFree     uint32                 `protobuf:"varint,5,opt,name=slots_free,json=slotsFree,proto3" json:"slots_free,omitempty"`
-	MaxJobs       uint32                 `protobuf:"varint,6,opt,name=max_jobs,json=maxJobs,proto3" json:"max_jobs,omitempty"` // 0: no limit
-	Jobs          uint32                 `protobuf:"varint,7,opt,name=jobs,proto3" json:"jobs,omitempty"`                      // jobs that hold slots now
-	MemoryBytes   uint64                 `protobuf:"varint,8,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	Os            string                 `protobuf:"bytes,9,opt,name=os,proto3" json:"os,omitempty"`
-	Arch          string                 `protobuf:"bytes,10,opt,name=arch,proto3" json:"arch,omitempty"`
-	Kinds         []string               `protobuf:"bytes,11,rep,name=kinds,proto3" json:"kinds,omitempty"`
-	Release       string                 `protobuf:"bytes,12,opt,name=release,proto3" json:"release,omitempty"`
-	Issued        int64                  `protobuf:"varint,13,opt,name=issued,proto3" json:"issued,omitempty"`                        // Unix milliseconds
-	Expires       int64                  `protobuf:"varint,14,opt,name=expires,proto3" json:"expires,omitempty"`                      // Unix milliseconds
-	UpSeconds     uint64                 `protobuf:"varint,15,opt,name=up_seconds,json=upSeconds,proto3" json:"up_seconds,omitempty"` // that the peer has run since it was set up
-	Ends          uint32                 `protobuf:"varint,16,opt,name=ends,proto3" json:"ends,omitempty"`                            // how often it ended without waiting for jobs
-	Speed         uint32                 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`                          // Mflop/s of one processor; 0: unknown
-	Load          uint32                 `protobuf:"varint,18,opt,name=load,proto3" json:"load,omitempty"`                            // hundredths of a running process for each processor
-	Reachability  uint32                 `protobuf:"varint,19,opt,name=reachability,proto3" json:"reachability,omitempty"`            // 0: unknown, 1: public, 2: private
-	Site          string                 `protobuf:"bytes,20,opt,name=site,proto3" json:"site,omitempty"`                             // where the owner says that it stands; may be empty
-	Position      *Coordinate            `protobuf:"bytes,21,opt,name=position,proto3" json:"position,omitempty"`                     // in the space of round-trip times
-	Owner         string                 `protobuf:"bytes,22,opt,name=owner,proto3" json:"owner,omitempty"`                           // whose the peer is, as it says; may be empty
-	Machine       string                 `protobuf:"bytes,23,opt,name=machine,proto3" json:"machine,omitempty"`                       // names the machine in offers to the peer that asks; may be empty
+	Protocol      uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`                          // protocol version of the peer; the field number is fixed, since readers of every version compare it
+	Peer          []byte                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`                                   // peer ID
+	Network       string                 `protobuf:"bytes,3,opt,name=network,proto3" json:"network,omitempty"`                             // name of the network
+	SlotsTotal    uint32                 `protobuf:"varint,4,opt,name=slots_total,json=slotsTotal,proto3" json:"slots_total,omitempty"`    // slots that the owner donates
+	SlotsFree     uint32                 `protobuf:"varint,5,opt,name=slots_free,json=slotsFree,proto3" json:"slots_free,omitempty"`       // donated slots that no job holds
+	MaxJobs       uint32                 `protobuf:"varint,6,opt,name=max_jobs,json=maxJobs,proto3" json:"max_jobs,omitempty"`             // number of jobs at once; 0 means no limit
+	Jobs          uint32                 `protobuf:"varint,7,opt,name=jobs,proto3" json:"jobs,omitempty"`                                  // number of jobs that hold slots now
+	MemoryBytes   uint64                 `protobuf:"varint,8,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // memory of the machine; 0 means unknown
+	Os            string                 `protobuf:"bytes,9,opt,name=os,proto3" json:"os,omitempty"`                                       // GOOS name, such as linux
+	Arch          string                 `protobuf:"bytes,10,opt,name=arch,proto3" json:"arch,omitempty"`                                  // GOARCH name, such as amd64
+	Kinds         []string               `protobuf:"bytes,11,rep,name=kinds,proto3" json:"kinds,omitempty"`                                // kinds of programs that the peer accepts from all submitters: native, wasm
+	Release       string                 `protobuf:"bytes,12,opt,name=release,proto3" json:"release,omitempty"`                            // release of the peer's software
+	Issued        int64                  `protobuf:"varint,13,opt,name=issued,proto3" json:"issued,omitempty"`                             // Unix time in milliseconds
+	Expires       int64                  `protobuf:"varint,14,opt,name=expires,proto3" json:"expires,omitempty"`                           // Unix time in milliseconds
+	UpSeconds     uint64                 `protobuf:"varint,15,opt,name=up_seconds,json=upSeconds,proto3" json:"up_seconds,omitempty"`      // total running time of the peer since it was set up
+	Ends          uint32                 `protobuf:"varint,16,opt,name=ends,proto3" json:"ends,omitempty"`                                 // number of times that the peer ended without waiting for its jobs
+	Speed         uint32                 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`                               // speed of one processor in Mflop/s; 0 means unknown
+	Load          uint32                 `protobuf:"varint,18,opt,name=load,proto3" json:"load,omitempty"`                                 // running processes per processor, in hundredths; 0 means unknown
+	Reachability  uint32                 `protobuf:"varint,19,opt,name=reachability,proto3" json:"reachability,omitempty"`                 // 0: unknown, 1: public, 2: private
+	Site          string                 `protobuf:"bytes,20,opt,name=site,proto3" json:"site,omitempty"`                                  // location, as the owner declares it; may be empty
+	Position      *Coordinate            `protobuf:"bytes,21,opt,name=position,proto3" json:"position,omitempty"`                          // position in the space of round-trip times; absent means unknown
+	Owner         string                 `protobuf:"bytes,22,opt,name=owner,proto3" json:"owner,omitempty"`                                // name of the owner, as the peer claims; may be empty
+	Machine       string                 `protobuf:"bytes,23,opt,name=machine,proto3" json:"machine,omitempty"`                            // equal for all peers of one machine in offers to the same peer; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -292,7 +293,7 @@ func (x *Offer) GetMachine() string {
 type Coordinate struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Vec           []float32              `protobuf:"fixed32,1,rep,packed,name=vec,proto3" json:"vec,omitempty"`
-	Error         float32                `protobuf:"fixed32,2,opt,name=error,proto3" json:"error,omitempty"` // without unit
+	Error         float32                `protobuf:"fixed32,2,opt,name=error,proto3" json:"error,omitempty"` // relative error, which has no unit
 	Adjustment    float32                `protobuf:"fixed32,3,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
 	Height        float32                `protobuf:"fixed32,4,opt,name=height,proto3" json:"height,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -357,7 +358,7 @@ func (x *Coordinate) GetHeight() float32 {
 	return 0
 }
 
-// Hearsay is where another peer stands, as it said when it was measured.
+// Hearsay is the position of a third peer, as that peer stated it when the sender measured the distance to it.
 type Hearsay struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"` // peer ID
@@ -413,9 +414,9 @@ func (x *Hearsay) GetPosition() *Coordinate {
 // Request asks a peer for its current offer, or only for an echo.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`  // the asker's network
-	Echo          bool                   `protobuf:"varint,2,opt,name=echo,proto3" json:"echo,omitempty"`       // answer with an empty Response at once: times the round trip
-	Hearsay       bool                   `protobuf:"varint,3,opt,name=hearsay,proto3" json:"hearsay,omitempty"` // say where others stand, too
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`  // network of the asking peer
+	Echo          bool                   `protobuf:"varint,2,opt,name=echo,proto3" json:"echo,omitempty"`       // the peer answers at once with an empty Response, which measures the round-trip time
+	Hearsay       bool                   `protobuf:"varint,3,opt,name=hearsay,proto3" json:"hearsay,omitempty"` // the Response also contains positions of third peers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -471,12 +472,12 @@ func (x *Request) GetHearsay() bool {
 	return false
 }
 
-// Response answers one Request, in order, on the same stream.
+// Response answers one Request. The responses on a stream have the order of the requests.
 type Response struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Envelope      []byte                 `protobuf:"bytes,1,opt,name=envelope,proto3" json:"envelope,omitempty"` // a signed Offer
+	Envelope      []byte                 `protobuf:"bytes,1,opt,name=envelope,proto3" json:"envelope,omitempty"` // signed Offer
 	Refusal       Response_Refusal       `protobuf:"varint,2,opt,name=refusal,proto3,enum=p2pmpi.discovery.Response_Refusal" json:"refusal,omitempty"`
-	Hearsay       []*Hearsay             `protobuf:"bytes,3,rep,name=hearsay,proto3" json:"hearsay,omitempty"` // if asked for; 16 at most
+	Hearsay       []*Hearsay             `protobuf:"bytes,3,rep,name=hearsay,proto3" json:"hearsay,omitempty"` // at most 16 positions, if the Request asks for them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,11 +533,12 @@ func (x *Response) GetHearsay() []*Hearsay {
 	return nil
 }
 
-// TwinRequest comes with a number drawn for it alone.
+// TwinRequest asks a peer for a duplicate: another process with the identity of the asking peer. With an empty
+// instance, it asks a process for its own TwinProof.
 type TwinRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Nonce         []byte                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
-	Instance      []byte                 `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"` // of the asker, which wants to hear of another; empty: prove your own
+	Nonce         []byte                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`       // random bytes for this request
+	Instance      []byte                 `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"` // instance of the asking process
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -585,12 +587,13 @@ func (x *TwinRequest) GetInstance() []byte {
 	return nil
 }
 
-// TwinProof is what an instance of a peer signs; it travels inside a libp2p signed envelope.
+// TwinProof states that a process of a peer is alive. The process signs the libp2p envelope that contains the
+// proof with the key of the peer.
 type TwinProof struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Nonce         []byte                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`                        // of the request
-	Instance      []byte                 `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`                  // drawn when the process started
-	UpMillis      uint64                 `protobuf:"varint,3,opt,name=up_millis,json=upMillis,proto3" json:"up_millis,omitempty"` // since then
+	Nonce         []byte                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`                        // nonce of the request
+	Instance      []byte                 `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`                  // random bytes that the process drew when it started
+	UpMillis      uint64                 `protobuf:"varint,3,opt,name=up_millis,json=upMillis,proto3" json:"up_millis,omitempty"` // uptime of the process
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -646,11 +649,11 @@ func (x *TwinProof) GetUpMillis() uint64 {
 	return 0
 }
 
-// TwinResponse answers a TwinRequest. Without an envelope: there is no other.
+// TwinResponse answers a TwinRequest.
 type TwinResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Envelope      []byte                 `protobuf:"bytes,1,opt,name=envelope,proto3" json:"envelope,omitempty"` // a signed TwinProof
-	Address       []byte                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`   // multiaddr where the other is connected from
+	Envelope      []byte                 `protobuf:"bytes,1,opt,name=envelope,proto3" json:"envelope,omitempty"` // signed TwinProof; empty if the answering peer knows no duplicate
+	Address       []byte                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`   // multiaddr from which the duplicate is connected to the answering peer; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

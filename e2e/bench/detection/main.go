@@ -51,7 +51,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := flag.NewFlagSet("detection", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Uint64Var(&o.seed, "seed", 1, "`SEED` of all random choices")
-	flags.BoolVar(&o.large, "large", false, "also measure groups of 1,024 and 10,000 members; the latter need 5 GB")
+	flags.BoolVar(&o.large, "large", false, "also measure groups of 1,024 and 10,000 members; groups of 10,000 members need 5 GB")
 	flags.IntVar(&o.hours, "hours", 24, "count false failures in `HOURS` of virtual time")
 	flags.StringVar(&o.out, "out", "", "write the tables into `DIR`/failure-detection.md")
 	only := flags.String("only", "", "measure only tables whose names match `REGEXP`: times, schemes, false, bytes, memberlist, real-times, real-false")

@@ -34,7 +34,7 @@ func TestTablesAndPlotsOfSmallNetworks(t *testing.T) {
 	}
 	for _, plot := range []string{"finding-time.svg", "finding-messages.svg"} {
 		if info, err := os.Stat(filepath.Join(dir, "networking", plot)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", plot, err)
+			t.Errorf("plot %s is missing or empty: %v", plot, err)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func TestTablesAndPlotsOfSmallGroups(t *testing.T) {
 	}
 	for _, plot := range []string{"lifetime-1.svg", "lifetime-5.svg", "lifetime-10.svg"} {
 		if info, err := os.Stat(filepath.Join(dir, "reliability", plot)); err != nil || info.Size() == 0 {
-			t.Errorf("%s: %v", plot, err)
+			t.Errorf("plot %s is missing or empty: %v", plot, err)
 		}
 	}
 }

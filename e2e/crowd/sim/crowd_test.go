@@ -44,13 +44,13 @@ func TestSchedulerUtilization(t *testing.T) {
 		o := c.Schedule(by)
 		waited := slices.ContainsFunc(o.Jobs, func(j JobRecord) bool { return j.Waited > 0 })
 		if waited || len(o.Jobs) < 400 || o.Utilisation < 0.2 || o.Utilisation > 0.25 {
-			t.Errorf("alone, %d: %d jobs used %.3f; some waited: %v", by, len(o.Jobs), o.Utilisation, waited)
+			t.Errorf("scheduler %d: %d jobs of one submitter used %.3f of the slots; some waited: %v", by, len(o.Jobs), o.Utilisation, waited)
 		}
 	}
 	c.Submitters, c.Demand, c.Silent = 20, 3, 0.2
 	inOrder, foreseeing := c.Schedule(InOrder), c.Schedule(Foreseeing)
 	if a, b := inOrder.Utilisation, foreseeing.Utilisation; a < 0.8 || b < a+0.02 || b > 0.99 {
-		t.Errorf("in order %.3f used, lengths known %.3f", a, b)
+		t.Errorf("scheduler InOrder used %.3f of the slots, scheduler Foreseeing %.3f", a, b)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestUtilizationWithFewSubmitters(t *testing.T) {
 		o, list := c.Play(), c.Schedule(InOrder)
 		t.Logf("%.3f used; by one list %.3f, by one that knows lengths %.3f", o.Utilisation, list.Utilisation, c.Schedule(Foreseeing).Utilisation)
 		if o.Utilisation < list.Utilisation-0.06 {
-			t.Errorf("%.3f used; by one list %.3f", o.Utilisation, list.Utilisation)
+			t.Errorf("the submitters used %.3f of the slots; one central list would use %.3f", o.Utilisation, list.Utilisation)
 		}
 	})
 }

@@ -40,8 +40,8 @@ type Operation struct {
 	At        time.Time
 	Kind      Kind
 	Peer      p2ppeer.ID
-	Submitter p2ppeer.ID // of Granted, Confirmed, Redeemed, Withdrawn
-	Job       string     // of Granted, Redeemed, Withdrawn
+	Submitter p2ppeer.ID // the submitter, for Granted, Confirmed, Redeemed and Withdrawn
+	Job       string     // the job, for Granted, Redeemed and Withdrawn
 	Key       reservation.Key
 	Slots     int       // slots of the key after Granted, Confirmed, Redeemed
 	Expires   time.Time // of Granted

@@ -167,7 +167,7 @@ func TestBrokenLedgers(t *testing.T) {
 				broken := w.History().Check()
 				found := slices.ContainsFunc(broken, func(v Violation) bool { return v.Promise == tt.want })
 				if tt.want == "" && len(broken) > 0 || tt.want != "" && !found {
-					t.Errorf("want %q, got %v", tt.want, broken)
+					t.Errorf("want a violation of %q, got %v", tt.want, broken)
 				}
 			})
 		})

@@ -20,7 +20,7 @@ import (
 // A Book is the record that rank 0 keeps.
 type Book struct {
 	tasks  int      // total number
-	states []uint64 // of the ranks, after all messages sent to them
+	states []uint64 // states of the ranks, after all messages sent to them
 	want   []uint64 // expected answer of each worker: its state when it has done its task
 	busy   []bool   // the worker has a task
 	order  uint64

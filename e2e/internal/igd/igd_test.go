@@ -43,14 +43,14 @@ func TestRouterMapsPorts(t *testing.T) {
 	}
 	want := natpmp.Mapping{Protocol: "tcp", External: 5001, Internal: netip.MustParseAddrPort("192.168.1.2:4001"), Lifetime: time.Minute}
 	if err := add(5001); err != nil || added != want {
-		t.Errorf("added %v, %v; want %v", added, err, want)
+		t.Errorf("the router added %v, %v; want %v", added, err, want)
 	}
 	if add(1) == nil {
 		t.Error("a port in use was mapped")
 	}
 	gone := natpmp.Mapping{Protocol: "tcp", External: 5001}
 	if err := c.DeletePortMappingCtx(t.Context(), "", 5001, "TCP"); err != nil || added != gone {
-		t.Errorf("removed %v, %v; want %v", added, err, gone)
+		t.Errorf("the router removed %v, %v; want %v", added, err, gone)
 	}
 	if c.AddPortMappingCtx(t.Context(), "", 5001, "TCP", 4001, "192.168.1.2", true, "test", 0) == nil {
 		t.Error("a permanent mapping was accepted")
@@ -86,7 +86,7 @@ func TestSearchesAreAnswered(t *testing.T) {
 	answer := make([]byte, 2048)
 	n, err := client.Read(answer)
 	if got := string(answer[:n]); err != nil || !strings.Contains(got, "LOCATION: http://192.168.1.1/\r\n") || !strings.Contains(got, "ST: "+device+"\r\n") {
-		t.Errorf("got %q, %v", got, err)
+		t.Errorf("the router answered %q, %v", got, err)
 	}
 	client.SetDeadline(time.Now().Add(100 * time.Millisecond))
 	if n, err := client.Read(answer); err == nil {

@@ -34,7 +34,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 			if added != tt.added {
-				t.Errorf("added %v, want %v", added, tt.added)
+				t.Errorf("the router added %v, want %v", added, tt.added)
 			}
 		})
 	}

@@ -72,12 +72,12 @@ func TestEndingsAreJudged(t *testing.T) {
 func TestOnlyWrongsAreWrong(t *testing.T) {
 	for _, v := range []Verdict{RightAnswer, RankLost, CutOff, NoMajority, KilledEarly, KilledTooLate} {
 		if v.Wrong() {
-			t.Errorf("%q is wrong", v)
+			t.Errorf("the verdict %q counts as wrong", v)
 		}
 	}
 	for _, v := range []Verdict{WrongAnswer, WrongStatus, Hang, LiveFailed, Leftovers} {
 		if !v.Wrong() {
-			t.Errorf("%q is right", v)
+			t.Errorf("the verdict %q counts as right", v)
 		}
 	}
 }
@@ -108,6 +108,6 @@ func TestUnprovokedFailures(t *testing.T) {
 		{Process: before, At: 2 * time.Second}, {Process: after, At: 2 * time.Second}, {Process: never, At: 2 * time.Second},
 	}
 	if got := Unprovoked(failures, harmed); !reflect.DeepEqual(got, failures[1:]) {
-		t.Errorf("unprovoked: %v, want %v", got, failures[1:])
+		t.Errorf("the unprovoked failures are %v, want %v", got, failures[1:])
 	}
 }

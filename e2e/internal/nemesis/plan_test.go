@@ -41,24 +41,24 @@ func TestPlansAreWithinBounds(t *testing.T) {
 					}
 				}
 				if s.Much < 0 || s.Much > 0.3 || s.Kind == Loss && s.Much > 0.05 || s.By < 0 && s.Kind != Clock || s.For < 0 {
-					t.Errorf("out of bounds: %+v", s)
+					t.Errorf("the strike is out of bounds: %+v", s)
 				}
 			}
 		}
 	}
 	for _, k := range kinds() {
 		if struck[k] == 0 {
-			t.Errorf("never: %s", k)
+			t.Errorf("no plan contains a strike of kind %s", k)
 		}
 	}
 	for _, l := range append([]string{""}, Lies...) {
 		if lied[l] == 0 {
-			t.Errorf("never: the lie %q", l)
+			t.Errorf("no plan contains the lie %q", l)
 		}
 	}
 	for _, p := range Programs {
 		if run[p] == 0 {
-			t.Errorf("never: %s", p)
+			t.Errorf("no plan contains the program %s", p)
 		}
 	}
 }

@@ -28,7 +28,7 @@ const (
 
 // Faults of the machine of a process, and of the submitter.
 const (
-	Clock         Kind = "clock stepped" // of the process's peer
+	Clock         Kind = "clock stepped" // the clock of the process's peer is set
 	FullDisk      Kind = "disk full"     // no byte can be written in the peer's home
 	KillSubmitter Kind = "kill p2prun"   // and resume the job, if possible
 	KillResident  Kind = "kill resident" // the peer of the submitter's machine, and boot it again
@@ -41,7 +41,7 @@ const (
 // Faults of the network.
 const (
 	Blink  Kind = "unplug for a moment" // the machine of a process
-	Unplug Kind = "unplug"              // the same, for so long that it may be failed
+	Unplug Kind = "unplug"              // the machine of a process, for so long that the process may be failed
 	Mute   Kind = "nothing leaves"      // the machine of a process
 	Deaf   Kind = "nothing arrives"     // at the machine of a process
 	OneWay Kind = "cut one way"         // from the machine of one process to that of another

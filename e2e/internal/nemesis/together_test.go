@@ -29,7 +29,7 @@ func TestStrikesThatAreTooMuchTogether(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got := c.last.TooMuch(c.before, func(a, b Strike) bool { return a.Victim == b.Victim })
 			if !reflect.DeepEqual(got, c.want) {
-				t.Errorf("too much: %v, want %v", got, c.want)
+				t.Errorf("the strikes that are too much together are %v, want %v", got, c.want)
 			}
 		})
 	}

@@ -85,7 +85,7 @@ func TestSecondSignalEnds(t *testing.T) {
 	lines := bufio.NewScanner(said)
 	for _, want := range []string{"begins", "goes on"} {
 		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("printed %q, want %q", lines.Text(), want)
+			t.Fatalf("the tool printed %q, want %q", lines.Text(), want)
 		}
 		cmd.Process.Signal(syscall.SIGTERM)
 	}
@@ -113,7 +113,7 @@ func TestPublish(t *testing.T) {
 	sections := []Section{{"a", "table"}, {"b", ""}}
 	var stdout bytes.Buffer
 	if err := Publish(sections, "echo", "", "page.md", &stdout); err != nil || stdout.String() != "## a\n\ntable\n" {
-		t.Errorf("got %q, %v", &stdout, err)
+		t.Errorf("Publish printed %q, %v", &stdout, err)
 	}
 	dir := t.TempDir()
 	page := filepath.Join(dir, "page.md")
@@ -124,7 +124,7 @@ func TestPublish(t *testing.T) {
 		t.Error(err)
 	}
 	if got, _ := os.ReadFile(page); !strings.Contains(string(got), "table") || strings.Contains(string(got), "old") {
-		t.Errorf("got %q", got)
+		t.Errorf("the page contains %q", got)
 	}
 	if err := Publish([]Section{{"c", "x"}}, "echo", dir, "page.md", io.Discard); err == nil {
 		t.Error("a section that is missing in the page was written")

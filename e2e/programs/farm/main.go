@@ -34,7 +34,7 @@ const (
 	taskTag = 1 + iota
 	answerTag
 	orderTag // the hash of the order so far
-	doneTag  // the same, for the last time
+	doneTag  // the hash of the complete order
 )
 
 func main() {

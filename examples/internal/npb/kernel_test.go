@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d ranks", tc.name, n), func(t *testing.T) {
 				var stdout bytes.Buffer
 				if err := execute(t, tc.kernel, n, tc.args, &stdout); !errors.Is(err, tc.err) {
-					t.Errorf("error %v, want %v", err, tc.err)
+					t.Errorf("the kernel returned %v, want %v", err, tc.err)
 				}
 				check(t, stdout.String(), tc.has, tc.without)
 			})

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := tc.kernel.parse(strings.Fields(tc.args))
 			if tc.usage != errors.Is(err, ErrUsage) || !tc.usage && got != tc.want {
-				t.Errorf("%q: %+v, %v; want %+v", tc.args, got, err, tc.want)
+				t.Errorf("arguments %q: got %+v, %v; want %+v", tc.args, got, err, tc.want)
 			}
 		})
 	}

@@ -25,12 +25,12 @@ type Beat_Kind int32
 
 const (
 	Beat_UNSPECIFIED Beat_Kind = 0
-	Beat_TABLE       Beat_Kind = 1
-	Beat_PING        Beat_Kind = 2
-	Beat_PONG        Beat_Kind = 3
-	Beat_ASK         Beat_Kind = 4
-	Beat_VOUCH       Beat_Kind = 5
-	Beat_ACCUSE      Beat_Kind = 6
+	Beat_TABLE       Beat_Kind = 1 // gossip: the heartbeats of all members
+	Beat_PING        Beat_Kind = 2 // asks the receiver for a PONG
+	Beat_PONG        Beat_Kind = 3 // answers a PING
+	Beat_ASK         Beat_Kind = 4 // asks the receiver about a suspected member
+	Beat_VOUCH       Beat_Kind = 5 // answers an ASK: the member is alive
+	Beat_ACCUSE      Beat_Kind = 6 // a member has failed
 )
 
 // Enum value maps for Beat_Kind.
@@ -82,9 +82,10 @@ func (Beat_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_faultdetect_proto_rawDescGZIP(), []int{1, 0}
 }
 
+// Hello names the detector group.
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"` // name of the group
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -126,19 +127,19 @@ func (x *Hello) GetJob() string {
 	return ""
 }
 
+// Beat is one message of the failure detector.
 type Beat struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Kind      Beat_Kind              `protobuf:"varint,1,opt,name=kind,proto3,enum=p2pmpi.faultdetect.Beat_Kind" json:"kind,omitempty"`
-	Heartbeat uint64                 `protobuf:"varint,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"` // the sender's own
-	// Of a TABLE: by how much each member's heartbeat is behind the sender's own,
-	// in the group's order. Mostly one byte each. Where the table before on this
-	// stream had most of them alike, only those that differ, and before each in
-	// skip, how many in between do not.
+	Heartbeat uint64                 `protobuf:"varint,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"` // heartbeat of the sender
+	// For kind TABLE: how far the heartbeat of each member is behind the sender's own, in the order of the group.
+	// Most lags take one byte. If skip is not empty, lag contains only the lags that differ from the previous
+	// table on this stream, and skip contains, for each of them, the number of unchanged lags before it.
 	Lag           []int64  `protobuf:"zigzag64,3,rep,packed,name=lag,proto3" json:"lag,omitempty"`
 	Skip          []uint32 `protobuf:"varint,7,rep,packed,name=skip,proto3" json:"skip,omitempty"`
-	About         uint32   `protobuf:"varint,4,opt,name=about,proto3" json:"about,omitempty"`       // of an ASK, VOUCH or ACCUSE: another member's index
-	Backward      bool     `protobuf:"varint,5,opt,name=backward,proto3" json:"backward,omitempty"` // of an ACCUSE: which tree it is spread along
-	Reach         uint32   `protobuf:"varint,6,opt,name=reach,proto3" json:"reach,omitempty"`       // of an ACCUSE: how many members after the receiver it is to be brought to
+	About         uint32   `protobuf:"varint,4,opt,name=about,proto3" json:"about,omitempty"`       // for ASK, VOUCH and ACCUSE: index of another member
+	Backward      bool     `protobuf:"varint,5,opt,name=backward,proto3" json:"backward,omitempty"` // for ACCUSE: it spreads along the backward tree, not the forward tree
+	Reach         uint32   `protobuf:"varint,6,opt,name=reach,proto3" json:"reach,omitempty"`       // for ACCUSE: number of members after the receiver, in the tree's order, that the receiver must inform
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

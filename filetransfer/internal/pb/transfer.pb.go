@@ -21,13 +21,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Refusal is the reason why the serving peer does not send an item.
 type Refusal int32
 
 const (
 	Refusal_REFUSAL_NONE       Refusal = 0
-	Refusal_REFUSAL_UNKNOWN    Refusal = 1 // not served to this peer for this job
-	Refusal_REFUSAL_CHANGED    Refusal = 2 // the file is not what it was when it was offered
-	Refusal_REFUSAL_UNREADABLE Refusal = 3 // the file cannot be read any more
+	Refusal_REFUSAL_UNKNOWN    Refusal = 1 // the peer does not serve the content to the fetching peer for this job
+	Refusal_REFUSAL_CHANGED    Refusal = 2 // the file has changed since it was offered
+	Refusal_REFUSAL_UNREADABLE Refusal = 3 // the file can no longer be read
 )
 
 // Enum value maps for Refusal.
@@ -73,8 +74,9 @@ func (Refusal) EnumDescriptor() ([]byte, []int) {
 	return file_transfer_proto_rawDescGZIP(), []int{0}
 }
 
-// Ask is what the fetching peer says: open, once, and then any of the rest. Many
-// requests may be under way on a stream; they are answered in order.
+// Ask is a message of the fetching peer. The first one on a stream contains open; the others contain a
+// request, got, or only the fields outside body. Several requests may be pending on a stream. The serving peer
+// answers them in order.
 type Ask struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Body:
@@ -83,8 +85,8 @@ type Ask struct {
 	//	*Ask_Request
 	//	*Ask_Got
 	Body          isAsk_Body `protobuf_oneof:"body"`
-	Rate          uint64     `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"`         // bytes a second that come over the link: parts may be packed if that pays; 0: nothing new of that
-	Received      uint64     `protobuf:"varint,5,opt,name=received,proto3" json:"received,omitempty"` // bytes that have arrived over the stream; 0: not reported
+	Rate          uint64     `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"`         // measured arrival rate in bytes per second, by which the serving peer decides whether to compress parts; 0: no new measurement
+	Received      uint64     `protobuf:"varint,5,opt,name=received,proto3" json:"received,omitempty"` // bytes that have arrived on the stream so far; 0: not reported
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -189,14 +191,16 @@ func (*Ask_Request) isAsk_Body() {}
 
 func (*Ask_Got) isAsk_Body() {}
 
-// Open says what the stream is for: a list of contents of one job, named by its
-// digest and divided into units.
+// Open identifies the list of contents of a job for which the stream is opened. The list is named by its digest
+// and divided into units.
 type Open struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	List          []byte                 `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"` // SHA-256, 32 bytes
-	Units         uint32                 `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"`
-	Counts        bool                   `protobuf:"varint,4,opt,name=counts,proto3" json:"counts,omitempty"` // reports repeatedly how many bytes have arrived: no more are in flight than fill the link
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	List  []byte                 `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"`    // SHA-256, 32 bytes
+	Units uint32                 `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"` // number of units in the list
+	// The fetching peer reports Ask.received repeatedly. The serving peer then keeps no more bytes in flight than
+	// fill the link.
+	Counts        bool `protobuf:"varint,4,opt,name=counts,proto3" json:"counts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,12 +263,12 @@ func (x *Open) GetCounts() bool {
 	return false
 }
 
-// Request asks for a unit, item by item.
+// Request asks for a unit.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Unit          uint32                 `protobuf:"varint,1,opt,name=unit,proto3" json:"unit,omitempty"`
-	Fresh         bool                   `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"` // only if nobody else has it or is being sent it
-	Items         []*Item                `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
+	Unit          uint32                 `protobuf:"varint,1,opt,name=unit,proto3" json:"unit,omitempty"`   // index of the unit
+	Fresh         bool                   `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"` // the peer is to decline, with Taken, a unit that it has given to another peer
+	Items         []*Item                `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`  // pieces of the unit that the fetching peer lacks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -320,10 +324,11 @@ func (x *Request) GetItems() []*Item {
 	return nil
 }
 
+// Item identifies one piece of a content.
 type Item struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256, 32 bytes
-	Piece         uint32                 `protobuf:"varint,2,opt,name=piece,proto3" json:"piece,omitempty"`
+	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256 of the content, 32 bytes
+	Piece         uint32                 `protobuf:"varint,2,opt,name=piece,proto3" json:"piece,omitempty"`  // index of the piece
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -372,7 +377,7 @@ func (x *Item) GetPiece() uint32 {
 	return 0
 }
 
-// Got says that a unit that was asked for as fresh has arrived.
+// Got reports that a unit has arrived that was requested as fresh.
 type Got struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Unit          uint32                 `protobuf:"varint,1,opt,name=unit,proto3" json:"unit,omitempty"`
@@ -417,8 +422,8 @@ func (x *Got) GetUnit() uint32 {
 	return 0
 }
 
-// Answer is what the serving peer says. Part and taken answer the oldest
-// unanswered request; have says what it can be asked for.
+// Answer is a message of the serving peer. part and taken answer the oldest unanswered request. have lists the
+// units that the peer can send.
 type Answer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Body:
@@ -517,13 +522,12 @@ func (*Answer_Taken) isAnswer_Body() {}
 
 func (*Answer_Have) isAnswer_Body() {}
 
-// Part announces length bytes of the next item, which follow it on the stream, or
-// that the request ends here.
+// Part precedes the bytes of the next item on the stream. With a refusal, no bytes follow, and the request ends.
 type Part struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Length        uint32                 `protobuf:"varint,1,opt,name=length,proto3" json:"length,omitempty"`
+	Length        uint32                 `protobuf:"varint,1,opt,name=length,proto3" json:"length,omitempty"` // length of the item in bytes
 	Refusal       Refusal                `protobuf:"varint,2,opt,name=refusal,proto3,enum=p2pmpi.filetransfer.Refusal" json:"refusal,omitempty"`
-	Packed        uint32                 `protobuf:"varint,3,opt,name=packed,proto3" json:"packed,omitempty"` // so many bytes follow, which are those in Zstandard (RFC 8878); 0: as they are
+	Packed        uint32                 `protobuf:"varint,3,opt,name=packed,proto3" json:"packed,omitempty"` // number of bytes that follow, compressed with Zstandard (RFC 8878); 0: the item follows uncompressed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -579,8 +583,8 @@ func (x *Part) GetPacked() uint32 {
 	return 0
 }
 
-// Taken says that the unit is not fresh, and which are not: bit i%8 of byte i/8
-// for unit i.
+// Taken declines a request for a fresh unit. Bit i%8 of byte i/8 of units is set if unit i is given to
+// another peer.
 type Taken struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Units         []byte                 `protobuf:"bytes,1,opt,name=units,proto3" json:"units,omitempty"`
@@ -625,8 +629,8 @@ func (x *Taken) GetUnits() []byte {
 	return nil
 }
 
-// Have says which units the serving peer has: first all of them, as in taken,
-// then those that have come since.
+// Have lists the units that the serving peer has. The first Have on a stream contains all, a set of bits as in
+// Taken. The later ones contain more, the indices of the units that have arrived since.
 type Have struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	All           []byte                 `protobuf:"bytes,1,opt,name=all,proto3" json:"all,omitempty"`
@@ -679,6 +683,7 @@ func (x *Have) GetMore() []uint32 {
 	return nil
 }
 
+// Manifest lists files in the order of a directory walk.
 type Manifest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*Entry               `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -723,13 +728,14 @@ func (x *Manifest) GetEntries() []*Entry {
 	return nil
 }
 
+// Entry describes one file.
 type Entry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
-	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`
-	Digest        []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
-	Pieces        []byte                 `protobuf:"bytes,5,opt,name=pieces,proto3" json:"pieces,omitempty"` // chaining values between pieces, 32 bytes each
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`     // destination: slash-separated, relative, clean
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`    // bytes
+	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`    // permission bits
+	Digest        []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256 of the content, 32 bytes
+	Pieces        []byte                 `protobuf:"bytes,5,opt,name=pieces,proto3" json:"pieces,omitempty"` // SHA-256 chaining values at the end of every piece but the last, 32 bytes each
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -93,9 +93,9 @@ func silent(kind Kind, c Call) bool {
 // refusal returns the reason why one of two calls is rejected.
 func refusal(a, b Call) string {
 	if a.Invalid != "" {
-		return "the former is invalid: " + a.Invalid
+		return "the first call is invalid: " + a.Invalid
 	}
-	return "the latter is invalid: " + b.Invalid
+	return "the second call is invalid: " + b.Invalid
 }
 
 // An edge identifies the parts of two ranks that must match.

@@ -45,7 +45,7 @@ func TestJudge(t *testing.T) {
 		{"different counts", []Call{right, bcast(func(c *Call) { c.Count = 5 })}, Counts, []string{"(5 int, root 0)"}},
 		{"different lists of counts", []Call{bcast(func(c *Call) { c.Counts = []int{1, 2} }), bcast(func(c *Call) { c.Counts = []int{2, 2} })},
 			Counts, []string{"counts [1 2]", "counts [2 2]"}},
-		{"one invalid", []Call{right, bcast(func(c *Call) { c.Invalid = "too long" })}, Validity, []string{"the latter is invalid: too long"}},
+		{"one invalid", []Call{right, bcast(func(c *Call) { c.Invalid = "too long" })}, Validity, []string{"the second call is invalid: too long"}},
 		{"all invalid", []Call{bcast(func(c *Call) { c.Invalid = "a" }), bcast(func(c *Call) { c.Invalid = "b" })}, Nothing, nil},
 		{"different operations", []Call{bcast(func(c *Call) { c.Operation = "Sum" }), bcast(func(c *Call) { c.Operation = "Max" })},
 			Operations, []string{"Sum", "Max"}},
@@ -127,9 +127,9 @@ func FuzzDecode(f *testing.F) {
 		}
 		d := Judge([]Call{bcast(nil), c, c}, name)
 		if b, err := EncodeDifference(d); err != nil {
-			t.Errorf("%v: %v", d, err)
+			t.Errorf("encode difference %v: %v", d, err)
 		} else if _, err := DecodeDifference(b); err != nil {
-			t.Errorf("%s: %v", b, err)
+			t.Errorf("decode difference %s: %v", b, err)
 		}
 	})
 }

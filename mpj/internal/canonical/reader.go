@@ -6,7 +6,7 @@ type malformed string
 
 // A reader reads a gob stream as gob.Decoder does.
 type reader struct {
-	rest    []byte // of the stream
+	rest    []byte // rest of the stream
 	message int    // len(rest) at the end of the current message
 	types   map[int]definition
 

@@ -19,7 +19,7 @@ func circles(t *Team, root int) []circle {
 	machines := representatives(l.machine, root, func(i int) bool { return l.cluster[i] == l.cluster[t.Rank] })
 	clusters := representatives(l.cluster, root, func(int) bool { return true })
 	var here []int
-	end := 0 // of the cluster
+	end := 0 // end of the cluster
 	for i := range t.Size {
 		if l.machine[i] == l.machine[t.Rank] {
 			here = append(here, i)

@@ -130,7 +130,7 @@ func TestLevelsAreForSeveralMachines(t *testing.T) {
 	for _, c := range cases {
 		l := NewLevels(3, func(i int) (int, int) { return c.machines[i], c.clusters[i] })
 		if (l == nil) != c.none || l != nil && l.contiguous != c.contiguous {
-			t.Errorf("%s: got %+v", c.name, l)
+			t.Errorf("%s: the levels are %+v", c.name, l)
 		}
 	}
 }

@@ -4,7 +4,7 @@ import "slices"
 
 // A Levels records the machine and the cluster of nearby machines of each member of a team.
 type Levels struct {
-	machine, cluster []int // of each member
+	machine, cluster []int // machine and cluster of each member
 	contiguous       bool  // the members of every group are a run of ranks
 }
 

@@ -22,7 +22,7 @@ func levelledReduceScatter(t *Team, send []byte, blocks Blocks, recv []byte, op 
 type shareOut struct {
 	*Team
 	blocks   Blocks
-	run      *run   // of the ranks that this rank represents
+	run      *run   // run of the ranks that this rank represents
 	incoming []byte // buffer for another run
 }
 

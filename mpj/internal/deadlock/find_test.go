@@ -68,7 +68,7 @@ func TestFindNeedsTwoEqualRounds(t *testing.T) {
 		"another call": later, "another count": waits(1).sent(1, 4), "computes": {}, "has ended": ended,
 	} {
 		if got := Find(before, []State{now, waits(0)}); got != nil {
-			t.Errorf("%s: got %v", name, got)
+			t.Errorf("%s: a deadlock was reported: %v", name, got)
 		}
 	}
 	if got := Find(nil, before); got != nil {

@@ -191,7 +191,7 @@ var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 func receive(e *engine.Engine, source int, tag int32, size int) error {
 	s, err := e.Recv(context2, source, tag, make([]byte, size))
 	if err == nil && s.Size != size {
-		err = fmt.Errorf("received %d bytes, want %d", s.Size, size)
+		err = fmt.Errorf("the process received %d bytes, want %d", s.Size, size)
 	}
 	return err
 }

@@ -92,7 +92,7 @@ func follow(e *engine.Engine, rank int, plan []messagePlan, acted func()) error 
 	for _, s := range steps {
 		acted()
 		if err := s.do(); err != nil {
-			return fmt.Errorf("at %d: %w", s.at, err)
+			return fmt.Errorf("step at %d: %w", s.at, err)
 		}
 	}
 	return nil

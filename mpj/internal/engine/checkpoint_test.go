@@ -31,10 +31,10 @@ func TestCheckpointKeepsCounts(t *testing.T) {
 	young.pace.own.step(time.Second)
 	young.goTo(&s)
 	if got := young.pace.own.appendTo(nil); len(got) != 1 || got[0] != (mark{7, time.Minute}) {
-		t.Errorf("history %v, want 7 steps at the time of the restoration", got)
+		t.Errorf("the history is %v, want 7 steps at the time of the restoration", got)
 	}
 	if f := young.flows[1]; f.sent != old.flows[1].sent || f.received != old.flows[1].received {
-		t.Errorf("sent %v and received %v, want %v and %v", f.sent, f.received, old.flows[1].sent, old.flows[1].received)
+		t.Errorf("the process has sent %v and received %v, want %v and %v", f.sent, f.received, old.flows[1].sent, old.flows[1].received)
 	}
 	if got := string(s.Own[old.ownSize():]); got != "more" {
 		t.Errorf("the program's state is %q", got)

@@ -68,7 +68,7 @@ type Engine struct {
 	onStall    func()
 	stall      stall
 
-	ctx     context.Context // of all blocking operations; ends with the engine
+	ctx     context.Context // context of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
 	stopped chan struct{}  // closed when err is set
 	running sync.WaitGroup // readers, writers, the pump, the tick and callbacks

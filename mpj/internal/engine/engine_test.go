@@ -179,7 +179,7 @@ func talkToNeighbours(p view.Process, e *engine.Engine) error {
 			return err
 		}
 		if buf[0] != byte(i) || s.Size != len(out) || buf[s.Size-1] != byte(i) {
-			return fmt.Errorf("received message %d of %d bytes, want message %d", buf[0], s.Size, i)
+			return fmt.Errorf("the process received message %d of %d bytes, want message %d", buf[0], s.Size, i)
 		}
 		if _, err := e.Wait(sent); err != nil {
 			return err
@@ -202,10 +202,10 @@ func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
-			t.Errorf("got %v", err)
+			t.Errorf("Recv returned %v, want the reason of the failure", err)
 		}
 		if took := time.Since(start); took < openTimeout+tolerated {
-			t.Errorf("failed after %v, want at least %v", took, openTimeout+tolerated)
+			t.Errorf("the send failed after %v, want at least %v", took, openTimeout+tolerated)
 		}
 	}
 }
@@ -266,7 +266,7 @@ func TestR5ExpelledProcessStops(t *testing.T) {
 	next, _ := v.With(self, view.Failed)
 	e.View(next)
 	if _, err := e.Recv(context2, 1, 0, nil); !errors.Is(err, engine.ErrExpelled) {
-		t.Errorf("got %v", err)
+		t.Errorf("Recv returned %v, want ErrExpelled", err)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestHostileFrameEndsTheEngine(t *testing.T) {
 	e.Accept(view.Process{Rank: 1}, r)
 	s.Send(frame.Frame{Header: frame.Header{Kind: frame.SyncReply, Rank: 1}})
 	if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
-		t.Errorf("got %v", err)
+		t.Errorf("Recv returned %v, want the protocol violation", err)
 	}
 }
 
@@ -321,7 +321,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 	for name, call := range calls {
 		waiting.Go(func() {
 			if err := call(); !errors.Is(err, engine.ErrClosed) {
-				t.Errorf("%s: got %v", name, err)
+				t.Errorf("%s on a closed engine returned %v", name, err)
 			}
 		})
 	}

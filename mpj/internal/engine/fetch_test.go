@@ -95,6 +95,6 @@ func TestPayloadOfABusyProgramIsFetched(t *testing.T) {
 func TestInvalidOfferViolatesTheProtocol(t *testing.T) {
 	_, err := sendUnattended(1<<20, channel.ReadAny, 1<<46, receiveOne)
 	if err == nil || !strings.Contains(err.Error(), "violated the protocol") {
-		t.Errorf("got %v", err)
+		t.Errorf("the receiver returned %v, want a protocol violation", err)
 	}
 }

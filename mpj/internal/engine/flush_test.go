@@ -77,7 +77,7 @@ func TestFlushRefusesUnreceivedMessages(t *testing.T) {
 		}
 		left := e.Unmatched()
 		if len(left) != 2 || left[0].Status.Size != size || left[1].Status.Size != size || left[0].Status.Source+left[1].Status.Source != 1 {
-			return fmt.Errorf("unmatched: %+v, want one message of each process", left)
+			return fmt.Errorf("the unmatched messages are %+v, want one of each process", left)
 		}
 		return nil
 	})

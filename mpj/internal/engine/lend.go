@@ -30,7 +30,7 @@ type loan struct {
 	borrowed bool
 	borrower *waiter
 	borrows  uint64        // number of times the inlet has been borrowed
-	recall   chan struct{} // of capacity 1; signals that the inlet's goroutine should read again
+	recall   chan struct{} // has capacity 1; signals that the inlet's goroutine should read again
 	alloc    func(frame.Header) []byte
 }
 

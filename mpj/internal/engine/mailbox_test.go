@@ -260,7 +260,7 @@ func TestKnownOutcomeWins(t *testing.T) {
 	b.arrive(protection.Message{Source: 2, Seq: 1}, true)
 	r := &Request{source: AnySource, tag: AnyTag, wildcard: true}
 	if m, ok := b.post(r, true); !ok || m.Source != 1 || !r.proposed {
-		t.Fatalf("got %+v, %v", m, ok)
+		t.Fatalf("post returned %+v, %v, want the message of rank 1", m, ok)
 	}
 	if b.decide(r, 2, 1) {
 		t.Fatal("the proposal was treated as the outcome")

@@ -94,7 +94,7 @@ func TestUnwritableMessageLogIsDropped(t *testing.T) {
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, logTail)}
 	due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
 	if due == nil || why != "" {
-		t.Fatalf("due %v, %q", due, why)
+		t.Fatalf("a checkpoint is due: %v, the log was dropped because %q", due, why)
 	}
 	p.write(due)
 	if _, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why == "" {
@@ -162,7 +162,7 @@ func TestCheckpointReplacesTheLogBeforeIt(t *testing.T) {
 		t.Errorf("%d bytes, want %d", len(got), len(want))
 	}
 	if b, _ := p.piece(reading, 0); string(b) != "j" {
-		t.Errorf("begins with %q", b)
+		t.Errorf("the log begins with %q", b)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("the folder contains %v, %v", left, err)
@@ -216,10 +216,10 @@ func TestCheckpointCompletesADroppedLog(t *testing.T) {
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 2000)}
 	overfill := protection.Output{Deliver: []protection.Message{m}}
 	if _, why, permanent := p.keep(overfill, 0); why == "" || permanent || p.current != nil {
-		t.Fatalf("dropped because %q, permanent %v", why, permanent)
+		t.Fatalf("the log was dropped because %q, permanently: %v", why, permanent)
 	}
 	if b, last := p.piece(reading, 0); len(b) > 0 || last {
-		t.Errorf("begins with %q", b)
+		t.Errorf("the dropped log begins with %q", b)
 	}
 	d := p.draft(v, false)
 	d.Write(make([]byte, 100))

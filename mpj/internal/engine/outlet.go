@@ -20,7 +20,7 @@ type outlet struct {
 	space   []parcel       // start of the queue's memory, with length 0
 	frames  []frame.Frame  // scratch space of writeNow
 	written int            // number of queued parcels already written to the channel
-	filled  chan struct{}  // of capacity 1; signals a change to the goroutine
+	filled  chan struct{}  // has capacity 1; signals a change to the goroutine
 	sender  channel.Sender // nil while no channel is open
 	ring    ringSender     // sender, if it is a ring
 	memory  memorySender   // sender, if the receiver may read this process's memory

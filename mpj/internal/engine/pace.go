@@ -183,7 +183,7 @@ func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time
 // more than maxSpell, so that a long pause does not hide the other spells for long.
 type spells struct {
 	now          time.Duration // the current spell; negative if the master is ahead
-	sum, squares float64       // of the completed spells, in seconds
+	sum, squares float64       // sums over the completed spells, in seconds
 }
 
 // take records that leader was ahead next, for the time lasts.

@@ -82,11 +82,11 @@ func TestReplicaThatIsAheadReportsIt(t *testing.T) {
 			r := newRace()
 			r.run(20*time.Second, every(tt.step, 0), every(tt.step, tt.lag))
 			if len(r.reports) == 0 || r.reports[0] > tt.within {
-				t.Fatalf("reported at %v, want within %v", r.reports, tt.within)
+				t.Fatalf("the replica reported at %v, want within %v", r.reports, tt.within)
 			}
 			for i := 2; i < len(r.reports); i++ {
 				if r.reports[i]-r.reports[i-1] < 3*(r.reports[i-1]-r.reports[i-2])/2 {
-					t.Errorf("reported at %v: the intervals do not double", r.reports)
+					t.Errorf("the replica reported at %v: the intervals do not double", r.reports)
 				}
 			}
 		})
@@ -107,7 +107,7 @@ func TestStoppedMasterIsDetected(t *testing.T) {
 		return int(due)
 	})
 	if len(r.reports) == 0 || r.reports[0] > time.Second {
-		t.Errorf("reported at %v, want within 1s", r.reports)
+		t.Errorf("the replica reported at %v, want within 1s", r.reports)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestLateAnswerShowsNoLead(t *testing.T) {
 			at += 300 * time.Millisecond // answers are slow
 		}
 		if p.receive(q, paceAnswer{answered + time.Millisecond/2, m.appendTo(nil)}, at) || p.lead > 0 {
-			t.Fatalf("lead %v over a level master", p.lead)
+			t.Fatalf("the replica has a lead of %v over a level master", p.lead)
 		}
 		p.known = 0 // make the replica ask although they are level
 		at += tickInterval
@@ -250,7 +250,7 @@ func TestMasterDelayedOnceIsNotSlow(t *testing.T) {
 		return int(due)
 	})
 	if len(r.reports) > 0 {
-		t.Errorf("reported a lead at %v", r.reports)
+		t.Errorf("the replica reported a lead at %v", r.reports)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestLostAnswerIsAskedForAgain(t *testing.T) {
 		}
 	}
 	if asked != 5 {
-		t.Errorf("asked %d times in 5 s, want once in %v", asked, paceTimeout)
+		t.Errorf("the replica asked %d times in 5 s, want once in %v", asked, paceTimeout)
 	}
 	if p.receive(p.question-1, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.answered {
 		t.Error("an answer to an earlier question counts")
@@ -282,20 +282,20 @@ func TestReplacedMasterNeedsALargerLead(t *testing.T) {
 	p := newPace()
 	p.moved(true)
 	if p.need != 2*minLead {
-		t.Errorf("need %v, want %v", p.need, 2*minLead)
+		t.Errorf("the necessary lead is %v, want %v", p.need, 2*minLead)
 	}
 	for range 100 {
 		p.moved(true)
 	}
 	if p.need != maxLead {
-		t.Errorf("need %v, want at most %v", p.need, maxLead)
+		t.Errorf("the necessary lead is %v, want at most %v", p.need, maxLead)
 	}
 }
 
 func TestHistoryRecordsWhenStepsWereTaken(t *testing.T) {
 	var h history
 	if got := h.appendTo(nil); len(got) != 1 || got[0] != (mark{}) {
-		t.Errorf("marks without a step: %v", got)
+		t.Errorf("the history has marks before the first step: %v", got)
 	}
 	const each, steps = markGap / 2, 10 * paceMarks
 	for i := range steps {
@@ -303,7 +303,7 @@ func TestHistoryRecordsWhenStepsWereTaken(t *testing.T) {
 	}
 	got := h.appendTo(nil)
 	if len(got) != paceMarks || got[len(got)-1].steps != steps {
-		t.Fatalf("%d marks, the last of %v", len(got), got[len(got)-1])
+		t.Fatalf("the history has %d marks, the last of %v", len(got), got[len(got)-1])
 	}
 	for i, m := range got {
 		if m.at != time.Duration(m.steps)*each || i > 1 && m.at-got[i-1].at > markGap {
@@ -361,7 +361,7 @@ func FuzzPaceAnswer(f *testing.F) {
 		for at := time.Second; at < time.Minute; at += time.Second {
 			p.receive(p.tick(at), a, at+time.Millisecond)
 			if p.lead < 0 || p.lead > p.need {
-				t.Fatalf("lead %v", p.lead)
+				t.Fatalf("the lead is %v", p.lead)
 			}
 		}
 	})

@@ -51,7 +51,7 @@ type poller struct {
 	watching bool
 	pumping  bool          // the pump is at the bell, or has not left it yet
 	dozing   bool          // the goroutine that spins sleeps at the bell
-	kick     chan struct{} // of capacity 1; signals a change of watching
+	kick     chan struct{} // has capacity 1; signals a change of watching
 }
 
 // restTime is the time that the program may spend outside calls of the engine before the pump

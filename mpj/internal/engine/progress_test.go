@@ -198,7 +198,7 @@ func TestMatchedProbe(t *testing.T) {
 		}
 		for i, m := range []*engine.Matched{second, first} {
 			if s, err := e.Mrecv(m, make([]byte, sizes[1-i])); err != nil || s.Size != sizes[1-i] {
-				return fmt.Errorf("matched %d: %+v, %w", 1-i, s, err)
+				return fmt.Errorf("the matched message %d was received with %+v, %w", 1-i, s, err)
 			}
 		}
 		return nil
@@ -227,13 +227,13 @@ func TestCancel(t *testing.T) {
 			return nil // the error is expected
 		}
 		if s, waitErr := e.Wait(never); err != nil || waitErr != nil || !s.Cancelled {
-			return fmt.Errorf("cancelled: %+v, %w, %w", s, err, waitErr)
+			return fmt.Errorf("the cancelled receive returned %+v, %w, %w", s, err, waitErr)
 		}
 		if err := e.Cancel(taken); err != nil {
 			return err
 		}
 		if s, err := e.Wait(taken); err != nil || s.Cancelled {
-			return fmt.Errorf("received: %+v, %w", s, err)
+			return fmt.Errorf("the other receive returned %+v, %w", s, err)
 		}
 		return nil
 	})

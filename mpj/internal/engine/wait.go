@@ -9,7 +9,7 @@ import (
 // A waiter lets one goroutine of the program sleep until a change. A spurious wake-up is harmless,
 // because the goroutine checks its condition again. The engine's mutex guards the waiter.
 type waiter struct {
-	changed  chan struct{} // of capacity 1
+	changed  chan struct{} // has capacity 1; signals a change
 	spinning bool          // the goroutine polls woken and does not sleep on changed
 	bell     Bell          // bell at which the goroutine sleeps while spinning, or nil
 	woken    atomic.Bool

@@ -131,7 +131,7 @@ func TestCheckRejectsAccessesOutOfBounds(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if err := c.layout.Check(c.origin, c.count, c.memory); (err == nil) != c.ok {
-				t.Errorf("got %v", err)
+				t.Errorf("Check returned %v", err)
 			}
 		})
 	}
@@ -272,7 +272,7 @@ func tryOut(t *testing.T, r *rand.Rand, l *Layout, offsets []int) {
 	}
 	packed := l.Append([]byte("x"), memory, origin, count)
 	if !bytes.Equal(packed[1:], want) {
-		t.Errorf("packed %d items: got %v, want %v", count, packed[1:], want)
+		t.Errorf("%d items were packed to %v, want %v", count, packed[1:], want)
 	}
 	if at, n, ok := l.Run(count); ok && !bytes.Equal(memory[origin+at:origin+at+n], want) {
 		t.Errorf("run of %d items: %d bytes at %d", count, n, at)
@@ -283,7 +283,7 @@ func tryOut(t *testing.T, r *rand.Rand, l *Layout, offsets []int) {
 		expected[origin+i/max(1, l.Size())*l.Extent()+offsets[i%len(offsets)]] = b
 	}
 	if n := l.Unpack(blank, origin, count, message); n != len(message) || !bytes.Equal(blank, expected) {
-		t.Errorf("unpacked %d of %d bytes into %d items", n, len(message), count)
+		t.Errorf("Unpack used %d of %d bytes for %d items", n, len(message), count)
 	}
 }
 
@@ -306,7 +306,7 @@ func FuzzUnpack(f *testing.F) {
 		}
 		n := l.Unpack(memory, len(memory)/2, count, message)
 		if n != min(len(message), count*l.Size()) {
-			t.Errorf("took %d of %d bytes for %d items of %d", n, len(message), count, l.Size())
+			t.Errorf("Unpack used %d of %d bytes for %d items of %d", n, len(message), count, l.Size())
 		}
 		sorted := slices.Sorted(slices.Values(m.bytes))
 		if count > 1 || len(slices.Compact(sorted)) < len(m.bytes) {

@@ -118,7 +118,7 @@ func TestRefusalIsTheErrorOfOpen(t *testing.T) {
 	}()
 	_, err := l.Open(context.Background(), view.Process{Rank: 0})
 	if err == nil || !strings.Contains(err.Error(), "open a channel to 0.0: not today") {
-		t.Errorf("got %v", err)
+		t.Errorf("Open returned %v, want the refusal of the peer", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestOpenMayBeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := l.Open(ctx, view.Process{Rank: 0}); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("Open with a cancelled context returned %v", err)
 	}
 	ours, theirs := sockets(t)
 	defer ours.Close()
@@ -158,10 +158,10 @@ func TestClosedControlSocketIsReportedAsLost(t *testing.T) {
 			peer, l, _, lost := dial(t)
 			end(peer)
 			if err := <-lost; err == nil || !strings.Contains(err.Error(), "control socket") {
-				t.Errorf("got %v", err)
+				t.Errorf("the lost control socket was reported as %v", err)
 			}
 			if _, err := l.Open(context.Background(), view.Process{}); err == nil {
-				t.Error("opened a channel over a closed control socket")
+				t.Error("a channel was opened over a closed control socket")
 			}
 		})
 	}
@@ -203,6 +203,6 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := l.Start(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
+		t.Errorf("Start with a cancelled context returned %v", err)
 	}
 }

@@ -55,30 +55,30 @@ func TestDiagnose(t *testing.T) {
 	}{
 		"confined":                  {func(*Facts) {}, "confinement", Well, "no access to the files, network and processes", ""},
 		"confined without Landlock": {machine(func(m *Machine) { m.Sandbox.Landlock, m.Sandbox.NoLandlock = false, "no Landlock" }), "confinement", Well, "second layer: no Landlock", ""},
-		"files open": {machine(func(m *Machine) {
+		"files not confined": {machine(func(m *Machine) {
 			m.Sandbox = launch.Sandbox{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
 		}), "confinement: file system", Warning, "no namespaces", "--require-confinement"},
-		"a peer runs":          {func(*Facts) {}, "peer", Well, "announces 2 addresses, connected to 3 peers", ""},
-		"one of each":          {network(func(s *Network) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, connected to 1 peer", ""},
-		"no peer":              {none(func(*Facts) {}), "peer", Warning, "no peer runs", "p2pboot"},
-		"ports taken":          {none(func(s *Facts) { s.Ports = "listen on X: in use" }), "ports", Failing, "in use", "--listen"},
-		"home unusable":        {none(func(s *Facts) { s.Home = "no folder"; s.Ports = "in use" }), "home", Failing, "no folder", "--home"},
-		"all supernodes":       {func(*Facts) {}, "supernodes", Well, "1 of 1", ""},
-		"no supernode met":     {network(func(s *Network) { s.Met = 0 }), "supernodes", Failing, "none of 1", "--supernode"},
-		"some met":             {network(func(s *Network) { s.Supernodes = 2 }), "supernodes", Warning, "1 of 2", "--supernode"},
-		"none needed":          {network(func(s *Network) { s.Supernodes, s.Met = 0, 0 }), "supernodes", Well, "none is needed", ""},
-		"all alone":            {network(func(s *Network) { s.Supernodes, s.Met, s.Connected = 0, 0, 0 }), "supernodes", Warning, "no peer is connected", "--supernode"},
-		"public":               {func(*Facts) {}, "reachability", Well, "directly", ""},
-		"unknown":              {network(func(s *Network) { s.Reachability = node.Auto }), "reachability", Unknown, "directly to 3 peers, only through a relay to 0", "--supernode"},
-		"unknown, relay only":  {network(func(s *Network) { s.Reachability, s.Indirect = node.Auto, 3 }), "reachability", Warning, "directly to 0 peers, only through a relay to 3", "forward the port"},
-		"relayed":              {network(func(s *Network) { s.Reachability, s.Relayed = node.Private, true }), "reachability", Warning, "relay", "forward the port"},
-		"out of reach":         {network(func(s *Network) { s.Reachability = node.Private }), "reachability", Failing, "no other peer", "relays"},
-		"independent":          {func(*Facts) {}, "NAT", Well, "endpoint-independent", ""},
-		"independent by one":   {network(func(s *Network) { s.NAT["udp"] = node.SymmetricNAT; s.Reachability = node.Private }), "NAT", Well, "port of tcp for", ""},
-		"symmetric":            {network(func(s *Network) { s.NAT["tcp"] = node.SymmetricNAT; s.Reachability, s.Relayed = node.Private, true }), "NAT", Warning, "symmetric", "full-cone"},
-		"symmetric, mapped":    {network(func(s *Network) { s.NAT["tcp"] = node.SymmetricNAT }), "NAT", Well, "other peers can connect", ""},
-		"translation unneeded": {network(func(s *Network) { s.NAT = nil }), "NAT", Well, "other peers can connect", ""},
-		"translation unknown":  {network(func(s *Network) { s.NAT, s.Reachability = nil, node.Auto }), "NAT", Unknown, "is unknown", "two supernodes"},
+		"a peer runs":                   {func(*Facts) {}, "peer", Well, "announces 2 addresses, connected to 3 peers", ""},
+		"one address and one peer":      {network(func(s *Network) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, connected to 1 peer", ""},
+		"no peer":                       {none(func(*Facts) {}), "peer", Warning, "no peer runs", "p2pboot"},
+		"ports taken":                   {none(func(s *Facts) { s.Ports = "listen on X: in use" }), "ports", Failing, "in use", "--listen"},
+		"home unusable":                 {none(func(s *Facts) { s.Home = "no folder"; s.Ports = "in use" }), "home", Failing, "no folder", "--home"},
+		"all supernodes":                {func(*Facts) {}, "supernodes", Well, "1 of 1", ""},
+		"no supernode met":              {network(func(s *Network) { s.Met = 0 }), "supernodes", Failing, "none of 1", "--supernode"},
+		"some supernodes met":           {network(func(s *Network) { s.Supernodes = 2 }), "supernodes", Warning, "1 of 2", "--supernode"},
+		"no supernode needed":           {network(func(s *Network) { s.Supernodes, s.Met = 0, 0 }), "supernodes", Well, "none is needed", ""},
+		"no supernode and no peer":      {network(func(s *Network) { s.Supernodes, s.Met, s.Connected = 0, 0, 0 }), "supernodes", Warning, "no peer is connected", "--supernode"},
+		"public":                        {func(*Facts) {}, "reachability", Well, "directly", ""},
+		"unknown":                       {network(func(s *Network) { s.Reachability = node.Auto }), "reachability", Unknown, "directly to 3 peers, only through a relay to 0", "--supernode"},
+		"unknown, relay only":           {network(func(s *Network) { s.Reachability, s.Indirect = node.Auto, 3 }), "reachability", Warning, "directly to 0 peers, only through a relay to 3", "forward the port"},
+		"relayed":                       {network(func(s *Network) { s.Reachability, s.Relayed = node.Private, true }), "reachability", Warning, "relay", "forward the port"},
+		"out of reach":                  {network(func(s *Network) { s.Reachability = node.Private }), "reachability", Failing, "no other peer", "relays"},
+		"independent":                   {func(*Facts) {}, "NAT", Well, "endpoint-independent", ""},
+		"independent for one transport": {network(func(s *Network) { s.NAT["udp"] = node.SymmetricNAT; s.Reachability = node.Private }), "NAT", Well, "port of tcp for", ""},
+		"symmetric":                     {network(func(s *Network) { s.NAT["tcp"] = node.SymmetricNAT; s.Reachability, s.Relayed = node.Private, true }), "NAT", Warning, "symmetric", "full-cone"},
+		"symmetric, mapped":             {network(func(s *Network) { s.NAT["tcp"] = node.SymmetricNAT }), "NAT", Well, "other peers can connect", ""},
+		"no translation needed":         {network(func(s *Network) { s.NAT = nil }), "NAT", Well, "other peers can connect", ""},
+		"translation unknown":           {network(func(s *Network) { s.NAT, s.Reachability = nil, node.Auto }), "NAT", Unknown, "is unknown", "two supernodes"},
 		"no translation": {network(func(s *Network) {
 			s.NAT, s.Reachability, s.Relayed = map[string]string{"tcp": node.NoNAT}, node.Private, true
 		}), "NAT", Well, "own public address", ""},
@@ -120,7 +120,7 @@ func TestDiagnose(t *testing.T) {
 			for _, f := range all {
 				if f.About == test.about {
 					if f.Level != test.level || !strings.Contains(f.Found, test.found) || !strings.Contains(f.Do, test.do) {
-						t.Errorf("got %+v", f)
+						t.Errorf("the finding is %+v", f)
 					}
 					if (f.Do == "") != (f.Level == Well) {
 						t.Errorf("advice for %s: %q", f.Level, f.Do)
@@ -144,13 +144,13 @@ func TestWorst(t *testing.T) {
 		return all
 	}
 	if got := Worst(of(Well, Failing, Warning)); got != Failing {
-		t.Errorf("got %s", got)
+		t.Errorf("the worst level is %s, want that of a failure", got)
 	}
 	if got := Worst(of(Unknown, Well)); got != Unknown {
-		t.Errorf("got %s", got)
+		t.Errorf("the worst level is %s, want unknown", got)
 	}
 	if got := Worst(of(Warning, Unknown)); got != Warning {
-		t.Errorf("got %s", got)
+		t.Errorf("the worst level is %s, want that of a warning", got)
 	}
 	if got := Worst(Diagnose(fit())); got != Well {
 		t.Errorf("got %s for a machine without problems", got)
@@ -184,10 +184,10 @@ func TestCanListen(t *testing.T) {
 func TestLimitsThatAreNotEnforced(t *testing.T) {
 	var g status.Granted
 	if got := checkGranted(nil); got != nil {
-		t.Errorf("without a peer: %v", got)
+		t.Errorf("the check without a peer found %v", got)
 	}
 	if got := checkGranted(&g); len(got) != 2 || got[0].Level != Well {
-		t.Errorf("with all limits enforced: %v", got)
+		t.Errorf("the check with all limits enforced found %v", got)
 	}
 	g.Unenforced = []launch.Unenforced{
 		{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"},
@@ -195,10 +195,10 @@ func TestLimitsThatAreNotEnforced(t *testing.T) {
 	}
 	got := checkGranted(&g)
 	if len(got) != 3 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
-		t.Errorf("with two limits not enforced: %v", got)
+		t.Errorf("the check with two limits not enforced found %v", got)
 	}
 	if got[1].Level != Warning || !strings.Contains(got[1].Do, "file system") {
-		t.Errorf("with the disk limit not enforced: %v", got[1])
+		t.Errorf("the check with the disk limit not enforced found %v", got[1])
 	}
 }
 
@@ -215,7 +215,7 @@ func TestDiskLimitsAreApproximateForNativePrograms(t *testing.T) {
 		"native programs of some":     {[]policy.Terms{{Class: policy.Allowed, Kinds: native}, {Class: policy.Everyone, Kinds: modules}}, "approximate"},
 	} {
 		if f := checkDiskLimits(status.Granted{Terms: tt.terms}); f.Level != Well || !strings.HasPrefix(f.Found, tt.want) {
-			t.Errorf("%s: %v", name, f)
+			t.Errorf("%s: the check found %v", name, f)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // Facts are the measurements that Diagnose judges.
 type Facts struct {
-	Network *Network        `json:"standing,omitempty"` // of the running peer, or nil if none runs
+	Network *Network        `json:"standing,omitempty"` // network of the running peer, or nil if none runs
 	Home    string          `json:"home,omitempty"`     // why a peer cannot use its home, if none runs
 	Ports   string          `json:"ports,omitempty"`    // why a peer cannot listen, if none runs
 	Machine Machine         `json:"machine"`
@@ -23,9 +23,9 @@ type Facts struct {
 type Network struct {
 	Addresses    int               `json:"addresses"`     // announced by the peer
 	Connected    int               `json:"connected"`     // number of connected peers
-	Indirect     int               `json:"indirect"`      // of these, reached only through a relay
+	Indirect     int               `json:"indirect"`      // number of these peers that are reached only through a relay
 	Supernodes   int               `json:"supernodes"`    // configured supernodes other than this peer
-	Met          int               `json:"met"`           // of these, connected
+	Met          int               `json:"met"`           // number of these supernodes that are connected
 	Reachability node.Reachability `json:"reachability"`  // public or private; auto if not known
 	Relayed      bool              `json:"relayed"`       // true if other peers can reach the peer through a relay
 	NAT          map[string]string `json:"nat,omitempty"` // by transport (tcp, udp): endpoint-independent, symmetric or none

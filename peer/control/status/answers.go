@@ -10,7 +10,7 @@ type Cache struct {
 	Home     string                 `json:"home"`
 	Running  bool                   `json:"running"`         // true if a peer runs on the home
 	Bytes    int64                  `json:"bytes"`           // total size
-	Limit    int64                  `json:"limit,omitempty"` // in bytes; set if a peer runs
+	Limit    int64                  `json:"limit,omitempty"` // limit in bytes; set if a peer runs
 	Contents []filetransfer.Content `json:"contents"`        // most recently used first
 }
 

@@ -10,7 +10,7 @@ import (
 // Granted describes the limits of jobs on this machine.
 type Granted struct {
 	limits.Grant
-	Terms      []policy.Terms      `json:"terms"`  // for each class of submitters
+	Terms      []policy.Terms      `json:"terms"`  // terms of each class of submitters
 	Unenforced []launch.Unenforced `json:"unheld"` // limits that the kernel does not enforce
 }
 

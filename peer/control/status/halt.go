@@ -16,7 +16,7 @@ const (
 type JobFate struct {
 	Job       string         `json:"job"`
 	Program   string         `json:"program"`
-	Processes []view.Process `json:"processes,omitempty"` // that run here, or empty if the job was submitted from here
+	Processes []view.Process `json:"processes,omitempty"` // processes that run here, or empty if the job was submitted from here
 	Fate      Fate           `json:"fate"`
 }
 

@@ -66,11 +66,11 @@ type HostedJob struct {
 	Submitter string         `json:"submitter"` // peer ID
 	State     string         `json:"state"`
 	Slots     int            `json:"slots"`
-	Expires   time.Time      `json:"expires,omitzero"` // of the reservation, unless the job runs
+	Expires   time.Time      `json:"expires,omitzero"` // expiry of the reservation, unless the job runs
 	Program   string         `json:"program,omitempty"`
-	Digest    string         `json:"digest,omitempty"` // of the program
-	Kind      string         `json:"kind,omitempty"`   // of the program: native or wasm
-	Class     string         `json:"class,omitempty"`  // of the submitter, in the owner's policy
+	Digest    string         `json:"digest,omitempty"` // digest of the program
+	Kind      string         `json:"kind,omitempty"`   // kind of the program: native or wasm
+	Class     string         `json:"class,omitempty"`  // class of the submitter, in the owner's policy
 	Processes []view.Process `json:"processes,omitempty"`
 	Channels  []Channel      `json:"channels,omitempty"` // opened by the processes to other peers
 	Since     time.Time      `json:"since,omitzero"`
@@ -91,11 +91,11 @@ type Known struct {
 	Peer     string        `json:"peer"` // ID
 	OS       string        `json:"os"`
 	Arch     string        `json:"arch"`
-	Kinds    []string      `json:"kinds,omitempty"` // of programs that it accepts from any submitter: native, wasm
+	Kinds    []string      `json:"kinds,omitempty"` // kinds of programs that the peer accepts from any submitter: native, wasm
 	Total    int           `json:"slotsTotal"`
 	Free     int           `json:"slotsFree"`
-	Memory   uint64        `json:"memory"`       // of the machine, in bytes, or 0 if unknown
-	Speed    int           `json:"speed"`        // of one processor, in Mflop/s, or 0 if unknown
+	Memory   uint64        `json:"memory"`       // memory of the machine, in bytes, or 0 if unknown
+	Speed    int           `json:"speed"`        // speed of one processor, in Mflop/s, or 0 if unknown
 	Load     float64       `json:"load"`         // running processes per processor
 	Reached  string        `json:"reachability"` // Public, Private or Unknown
 	Site     string        `json:"site,omitempty"`

@@ -313,7 +313,7 @@ func TestPeerAcceptsOneMoreProcess(t *testing.T) {
 			l.added[proc(2, 2)] = &recruit{process: proc(2, 2), phase: recruitEntering}
 		}, true},
 		"it is dropping it":    {func(_ *execution, l *link) { l.dropped[proc(0, 2)] = reservation.Key{} }, false},
-		"its owner wants it":   {func(e *execution, l *link) { e.state.Leaves(proc(1, 0)) }, false},
+		"its owner wants it":   {func(e *execution, l *link) { e.state.Apply(job.Leaves{Process: proc(1, 0)}) }, false},
 		"all there has failed": {func(e *execution, l *link) { lose(e.state, proc(1, 0)) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -220,7 +220,7 @@ func TestR6DoneResumedJobIsNotLostWithItsPeers(t *testing.T) {
 		e := newHearing(t)
 		e.j.resumed, e.partition.active = true, true
 		if done {
-			e.state.CutOff()
+			e.state.Apply(job.CutOff{})
 		}
 		for _, l := range e.peers.links {
 			l.lose(errSilent)

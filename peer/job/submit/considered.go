@@ -112,11 +112,11 @@ func (c considered) shortage(req Request, err error) *job.Result {
 	if !ok {
 		return &job.Result{Status: job.StatusShortage, Message: fmt.Sprintf("no slots: %v", err), Hint: hintMorePeers}
 	}
-	text := fmt.Sprintf("found %d of the %d slots needed (-n %d -r %d) within %v",
-		short.FoundSlots, req.N*req.R, req.N, req.R, req.Wait)
+	text := fmt.Sprintf("found %d of the %s needed (-n %d -r %d) within %v",
+		short.FoundSlots, plural(uint64(req.N*req.R), "slot"), req.N, req.R, req.Wait)
 	if short.FoundPeers > 0 && short.FoundPeers < req.R {
-		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different machines",
-			short.FoundPeers, req.Wait, req.R)
+		text = fmt.Sprintf("found slots on %s within %v: the %d replicas of a rank (-r) must be on different machines",
+			plural(uint64(short.FoundPeers), "peer"), req.Wait, req.R)
 	}
 	told := c.summarize(req.N*req.R, short.FoundSlots)
 	if len(told.Tallies) > 0 {

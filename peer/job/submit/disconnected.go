@@ -265,7 +265,7 @@ func (e *execution) loseDisconnected(why string) (r *job.Result) {
 func (e *execution) reconnectTimedOut() *job.Result {
 	r := cmp.Or(e.applyHeld(), e.loseDisconnected("it has been silent for too long"))
 	if r == nil && !e.state.Decided(e.state.View()) {
-		r = e.apply(e.state.CutOff())
+		r = e.apply(e.state.Apply(job.CutOff{}))
 	}
 	return r
 }
@@ -316,7 +316,7 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
 	e.peers.addPlaceholder(c.Change)
 	switch p := c.Change.Process; c.Change.To {
 	case view.Failed:
-		e.state.Attribute(p, e.views.accusation(c))
+		e.state.Apply(job.Accused{Process: p, Why: e.views.accusation(c)})
 	case view.Finished:
 		if e.state.Unexplained(p) && e.deadlines.exits == nil {
 			e.deadlines.exits = time.After(e.j.s.waits.reconnect)
@@ -327,7 +327,7 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
 
 // commit applies a change of the view that the given peers requested.
 func (e *execution) commit(c view.Change, by []p2ppeer.ID) *job.Result {
-	s := e.state.Committed(c)
+	s := e.state.Apply(job.Committed{Change: c})
 	for _, id := range by {
 		s.By = append(s.By, id.String())
 	}

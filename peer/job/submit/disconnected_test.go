@@ -133,7 +133,7 @@ func TestR6RepeatedOutputAfterReconnectsCountsOnce(t *testing.T) {
 			t.Error("accepted a message from the old stream, which the peer will repeat")
 		}
 	}
-	e.apply(e.state.Lost([]view.Process{master}, "is lost"))
+	e.apply(e.state.Apply(job.Lost{Processes: []view.Process{master}, Why: "is lost"}))
 	e.outputEarly()
 	if got := e.outputs.emission.Next(0, job.Stdout); got != lines*records {
 		t.Errorf("the user gets %d records, want %d", got, lines*records)

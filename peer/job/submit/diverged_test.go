@@ -29,7 +29,7 @@ func TestDivergenceReportBeforeTheReceiverJoinsIsKept(t *testing.T) {
 		t.Errorf("%d words are kept of one, want %d", kept, job.MaxReports)
 	}
 	e.peers.addPlaceholder(late)
-	if r := e.apply(e.state.Committed(late)); r == nil || r.Status != job.StatusDiverged {
+	if r := e.apply(e.state.Apply(job.Committed{Change: late})); r == nil || r.Status != job.StatusDiverged {
 		t.Errorf("once it has joined: %+v", r)
 	}
 }

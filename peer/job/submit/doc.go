@@ -64,7 +64,7 @@
 // The submitter looks for another peer, as at the beginning, and starts a new replica there. The
 // other replicas of the rank bring it up to date:
 //
-//	Lacks -> healing -> search -> recruit -> State.Join -> view -> Healed
+//	Lacks -> healing -> search -> recruit -> Recruited -> view -> Healed
 //
 // # When replicas diverge
 //

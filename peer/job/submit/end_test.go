@@ -65,7 +65,7 @@ func TestS4JobTimeLimit(t *testing.T) {
 	b.play((*part).start)
 	req := b.request(1, 1)
 	req.Timeout = 300 * time.Millisecond
-	b.run(req, nil).want(job.StatusTimeout, "the job was ended after 300ms, as --timeout says")
+	b.run(req, nil).want(job.StatusTimeout, "--timeout ended the job after 300ms")
 }
 
 // TestJobEndsAlthoughAPeerDoesNotStop: the submitter stops waiting, and the peer releases its

@@ -118,7 +118,7 @@ func (e *execution) finish(ctx context.Context, early []received) job.Result {
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
 	}
-	for _, t := range e.outputs.tails(e.state.View()) {
+	for _, t := range e.outputs.tails(e.state.OutputView()) {
 		e.j.emit(t)
 	}
 	if err := e.j.keeper.writeResult(result, e.j.printer.unseenOutput()); err != nil {

@@ -101,30 +101,30 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 		if e.entry != nil {
 			e.entry.Initialized(p, time.Now())
 		}
-		return e.apply(e.state.Initialized(p))
+		return e.apply(e.state.Apply(job.Initialized{Process: p}))
 	case *jobpb.FromPeer_Output:
 		return e.output(h, p)
 	case *jobpb.FromPeer_Exited:
 		return e.exited(h.link, p, exitOf(b.Exited, h.link.peer))
 	case *jobpb.FromPeer_Aborted:
-		return e.apply(e.state.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peers.peerOf(p)))
+		return e.apply(e.state.Apply(job.Aborted{Process: p, Code: int(b.Aborted.Code), Reason: plain(b.Aborted.Reason), Host: e.peers.peerOf(p)}))
 	case *jobpb.FromPeer_Collected:
 		return e.protocolError(h.link, e.collector.add(p, b.Collected))
 	case *jobpb.FromPeer_Ahead:
-		return e.apply(e.state.Ahead(p))
+		return e.apply(e.state.Apply(job.Ahead{Process: p}))
 	case *jobpb.FromPeer_Stalled:
 		if e.partition.active || !e.views.inTouch() {
 			return nil
 		}
 		var r *job.Result
 		for _, q := range e.detection.unresponsive(p, e.state.View(), e.peers) {
-			r = cmp.Or(r, e.apply(e.state.SetAside(q)))
+			r = cmp.Or(r, e.apply(e.state.Apply(job.Unresponsive{Process: q})))
 		}
 		return r
 	case *jobpb.FromPeer_UpToDate:
-		return e.apply(e.state.UpToDate(p, b.UpToDate.GetSince(), b.UpToDate.GetTerm()))
+		return e.apply(e.state.Apply(job.UpToDate{Process: p, Since: b.UpToDate.GetSince(), Term: b.UpToDate.GetTerm()}))
 	case *jobpb.FromPeer_Leaving:
-		return e.apply(e.state.Leaves(p))
+		return e.apply(e.state.Apply(job.Leaves{Process: p}))
 	case *jobpb.FromPeer_Diverged:
 		d, early, err := e.earlyReports.take(p, b.Diverged, e.state.View())
 		if err != nil || early {
@@ -142,9 +142,9 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 		return r
 	case *jobpb.FromPeer_Unkept:
 		if b.Unkept.Lapsed {
-			return e.apply(e.state.Lapsed(p, plain(b.Unkept.Reason)))
+			return e.apply(e.state.Apply(job.Lapsed{Process: p, Why: plain(b.Unkept.Reason)}))
 		}
-		return e.apply(e.state.Unkept(p, plain(b.Unkept.Reason)))
+		return e.apply(e.state.Apply(job.Unkept{Process: p, Why: plain(b.Unkept.Reason)}))
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
 	if e.entry != nil && x.Good() {
 		e.entry.Arrived(p, time.Now())
 	}
-	return e.apply(e.state.Exited(p, x))
+	return e.apply(e.state.Apply(job.Exited{Process: p, Exit: x}))
 }
 
 // processOf returns the process that a message is about.
@@ -197,7 +197,7 @@ func (e *execution) outputEarly() (r *job.Result) {
 // shown handles the printer's receipts for output that has reached the user.
 func (e *execution) shown() *job.Result {
 	for _, p := range e.outputs.shown(e.j.printer.receipts()) {
-		if r := e.apply(e.state.Drained(p)); r != nil {
+		if r := e.apply(e.state.Apply(job.Drained{Process: p})); r != nil {
 			return r
 		}
 	}
@@ -303,5 +303,5 @@ func (e *execution) joined(p view.Process) *job.Result {
 
 // disputed handles process p's report of a divergence.
 func (e *execution) disputed(p view.Process, d protection.Divergence) *job.Result {
-	return e.apply(e.state.Diverged(p, d, evidence(e.peers, p, d)))
+	return e.apply(e.state.Apply(job.Diverged{Process: p, Divergence: d, Text: evidence(e.peers, p, d)}))
 }

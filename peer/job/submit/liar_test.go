@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
@@ -55,8 +56,8 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 	e := newHearing(t)
 	e.j.s.waits.output, e.j.s.waits.silence = time.Minute, time.Hour
 	p, other := proc(1, 0), proc(1, 1)
-	e.state.Initialized(p)
-	e.apply(e.state.Exited(p, wellEnded))
+	e.state.Apply(job.Initialized{Process: p})
+	e.apply(e.state.Apply(job.Exited{Process: p, Exit: wellEnded}))
 	waited := func(d time.Duration) {
 		t.Helper()
 		e.outputs.withheld[p] = e.outputs.withheld[p].Add(-d)

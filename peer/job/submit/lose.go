@@ -89,7 +89,7 @@ func (e *execution) lose(l *link, why string, err error) *job.Result {
 	e.views.remove(l)
 	e.recruitment.avoid(l.peer)
 	e.routing.tell()
-	return e.apply(e.state.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
+	return e.apply(e.state.Apply(job.Lost{Processes: l.processes, Why: fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)}))
 }
 
 // regroup starts a new detector group of the peers that have a part in the job.
@@ -126,7 +126,7 @@ func (e *execution) awaitEntry() *job.Result {
 		e.j.warn("the job waits for mpj.Init, which has not been called by " + e.peers.whereAll(missing))
 	}
 	if late := e.entry.Overdue(v, least, now); len(late) > 0 {
-		return e.apply(e.state.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.peers.whereAll(late))))
+		return e.apply(e.state.Apply(job.Lost{Processes: late, Why: fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.peers.whereAll(late))}))
 	}
 	if missing, waiting, ok := e.entry.Undecided(v, least, now); ok && e.j.req.OnDivergence != Warn {
 		return &job.Result{

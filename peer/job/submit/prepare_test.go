@@ -233,7 +233,7 @@ func TestShortageAfterAFaultIsReported(t *testing.T) {
 	req := b.request(1, 1)
 	req.Wait = 0
 	o := b.run(req, nil)
-	o.want(job.StatusShortage, "found 0 of the 1 slots needed (-n 1 -r 1) within 0s; passed over: 1 could not run it")
+	o.want(job.StatusShortage, "found 0 of the 1 slot needed (-n 1 -r 1) within 0s; passed over: 1 could not run it")
 	o.told("no room")
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -262,7 +263,7 @@ func (c *recruitment) startRecruit(l *link) {
 // a key. Before that, enter tells all peers where the process runs.
 func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	p := r.process
-	s := c.state.Join(p)
+	s := c.state.Apply(job.Recruited{Process: p})
 	if s.Propose == nil {
 		c.dropAddition(l, r, fmt.Errorf("process %v can no longer join the view", p))
 		return nil
@@ -272,7 +273,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	if err := c.j.keeper.writePeers(c.peers); err != nil { // a later process would give the number to another peer
 		r.phase = recruitEntering
 		undo()
-		c.state.WithdrawJoin(p.Rank)
+		c.state.Apply(job.JoinWithdrawn{Rank: p.Rank})
 		c.dropAddition(l, r, err)
 		return nil
 	}
@@ -283,7 +284,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 // healed handles the report that a new process has caught up with the others of its rank. ended is true if the
 // report ends an outage of the rank.
 func (c *recruitment) healed(p view.Process, m *jobpb.Healed) (r *job.Result, ended bool) {
-	s := c.state.Healed(p)
+	s := c.state.Apply(job.Healed{Process: p})
 	if !s.Healed {
 		return nil, false
 	}
@@ -306,8 +307,11 @@ func (c *recruitment) healed(p view.Process, m *jobpb.Healed) (r *job.Result, en
 
 // plural returns a number with its noun, which is in the plural unless n is 1.
 func plural(n uint64, what string) string {
-	if n == 1 {
+	switch {
+	case n == 1:
 		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return fmt.Sprintf("%d %ses", n, what)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

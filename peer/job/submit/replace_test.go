@@ -258,7 +258,7 @@ func TestNoPeerIsRecruitedWhileANumberIsUnknown(t *testing.T) {
 		l.number = i // 0 means that it has none
 	}
 	for _, p := range e.state.View().Processes() {
-		e.state.Initialized(p)
+		e.state.Apply(job.Initialized{Process: p})
 	}
 	lose(e.state, proc(0, 1))
 	if !e.state.Lacks(0) {

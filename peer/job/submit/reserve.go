@@ -264,7 +264,7 @@ var errApart = errors.New("no peer has room for all processes")
 func refuseApart(n int) *job.Result {
 	return &job.Result{
 		Status:  job.StatusShortage,
-		Message: fmt.Sprintf("no peer has the %d slots needed: with --channels shm all processes run on one peer", n),
+		Message: fmt.Sprintf("no peer has the %s needed: with --channels shm all processes run on one peer", plural(uint64(n), "slot")),
 		Hint:    "allow other channels (--channels shm,tcp,stream), or lower -n",
 	}
 }

@@ -158,7 +158,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	e.collector.early = make(map[view.Process]*jobpb.Collected)
 	e.outputs.resume(shown, printed)
 	if begin != nil {
-		e.state.Resume()
+		e.state.Apply(job.Resumed{})
 	}
 	if e.confirmation.accounts != nil {
 		e.confirmation.accounts.Speakers = nil // earlier ones are unknown

@@ -214,7 +214,7 @@ func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) job.R
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	reserved.Release(ctx, j.s.holder)
-	text := fmt.Sprintf("the job would start: %d processes on %d peers", j.req.N*j.req.R, len(planned))
+	text := fmt.Sprintf("the job would start: %s on %s", plural(uint64(j.req.N*j.req.R), "process"), plural(uint64(len(planned)), "peer"))
 	j.emit(Event{Kind: PlannedEvent, Planned: planned, Text: text})
 	j.warnCorrelated(planned)
 	return job.Result{Status: job.StatusOK}

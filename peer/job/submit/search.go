@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -34,7 +35,7 @@ func (c *recruitment) startSearch(rank int) {
 	}
 	c.healing.Serve(rank)
 	if l := c.peers.runsOn[p]; l != nil { // the previous process already introduced it
-		c.requestJoin(l, p, c.state.Join(p))
+		c.requestJoin(l, p, c.state.Apply(job.Recruited{Process: p}))
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())

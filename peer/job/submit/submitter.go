@@ -188,7 +188,7 @@ func stoppedBy(ctx context.Context, req Request) *job.Result {
 	if errors.Is(context.Cause(ctx), errTimeout) {
 		return &job.Result{
 			Status:  job.StatusTimeout,
-			Message: fmt.Sprintf("the job was ended after %v, as --timeout says", req.Timeout),
+			Message: fmt.Sprintf("--timeout ended the job after %v", req.Timeout),
 		}
 	}
 	text := "cancelled"

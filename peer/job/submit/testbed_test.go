@@ -34,7 +34,7 @@ var (
 func running(n, r int) *job.State {
 	s := job.NewState(n, r)
 	for _, p := range s.View().Processes() {
-		s.Initialized(p)
+		s.Apply(job.Initialized{Process: p})
 	}
 	return s
 }
@@ -46,8 +46,8 @@ func newHealing(n int) *job.Healing {
 
 // lose lets s agree on the failure of p.
 func lose(s *job.State, p view.Process) {
-	for _, c := range s.Lost([]view.Process{p}, "is lost").Propose {
-		s.Committed(c)
+	for _, c := range s.Apply(job.Lost{Processes: []view.Process{p}, Why: "is lost"}).Propose {
+		s.Apply(job.Committed{Change: c})
 	}
 }
 

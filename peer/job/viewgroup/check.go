@@ -36,7 +36,7 @@ type proofs struct {
 	term   uint64       // latest term of this peer
 	starts []*Statement // show that this term may begin
 	shown  []*Statement // show that the term of the message being handled may begin
-	permit *Statement   // last permission to hand over to this peer, or nil
+	permit *Statement   // last permission of the leader, or order of the submitter's peer, that this peer be a candidate; or nil
 
 	granted ballots // pre-votes for this peer
 	elected ballots // votes for this peer
@@ -193,11 +193,13 @@ func (k *proofs) beginning(term uint64, in incoming) (shown []*Statement, err er
 }
 
 // decidesElection reports whether s alone allows an election: the leader has signed it to hand over, or the
-// submitter's peer has signed that it is a candidate.
+// submitter's peer has signed that it is a candidate, or that another peer has to be one.
 func (k *proofs) decidesElection(s *Statement) bool {
 	switch s.GetKind() {
 	case pb.Statement_START:
 		return int(s.GetBy()) == k.submitter && int(s.GetCandidate()) == k.submitter
+	case pb.Statement_ORDER:
+		return int(s.GetBy()) == k.submitter
 	case pb.Statement_PERMIT:
 		return k.leads > 0 && k.leads+1 == s.GetTerm() && k.leader == int(s.GetBy())
 	}
@@ -346,6 +348,15 @@ func (k *proofs) receiveBallot(in incoming) (ok bool, err error) {
 // isBallot reports whether s is a signed statement of a peer that this peer is its candidate in a term.
 func (k *proofs) isBallot(s *Statement, kind pb.Statement_Kind, by int, term uint64) bool {
 	return s.GetKind() == kind && int(s.GetBy()) == by && s.GetTerm() == term && int(s.GetCandidate()) == k.self && k.isSigned(s)
+}
+
+// receiveOrder records the order of the submitter's peer that this peer be a candidate in the next term.
+func (k *proofs) receiveOrder(from int, s *Statement) (ok bool) {
+	if from != k.submitter || !k.isBallot(s, pb.Statement_ORDER, from, k.term+1) {
+		return false
+	}
+	k.permit = s
+	return true
 }
 
 // receivePermit records the permission of the leader to hand over to this peer.

@@ -40,7 +40,7 @@
 //
 // A leader can also send the submitter's peer nothing, or heartbeats without entries. That peer then asks the
 // other voters. They relay the entries that the leader has signed, and the submitter's peer takes the leadership
-// if it has a vote.
+// if it has a vote. Otherwise it orders a voter to be a candidate.
 //
 // Member is the pure core: it receives messages, ticks and proposals, and returns the messages to send and
 // the committed changes. Service runs it over libp2p.
@@ -59,11 +59,11 @@
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
 // moment, the job ends.
 //
-// A leader that lies can withhold entries, or order the changes of other peers as it likes. It can still keep
-// the submitter's peer out: it takes its vote, or it signs so little of its log that nothing can be relayed. It
-// can give two peers different views if it finds a majority of the voters, itself included, for each of them;
-// with an even number of voters, half may suffice. Voters that have both views find that when they next show
-// each other their logs, 0.3 s later.
+// A leader that lies can withhold entries, or order the changes of other peers as it likes. It can take the vote of
+// the submitter's peer or keep it out, until that peer orders an election, some six seconds later. It can give two
+// peers different views if it finds a majority of the voters, itself included, for each of them; with an even number
+// of voters, half may suffice. Voters that have both views find that when they next show each other their logs, 0.3 s
+// later.
 //
 // A voter that forgets what it has acknowledged can have the same effect. A peer then stops when it hears that
 // the leader lacks what was agreed on, without the name of the liar. So does a peer with entries of a former

@@ -85,6 +85,7 @@ var scenarios = []scenario{
 	{"a peer wants an election", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"hands over without leading", "is a candidate beside the leader"}}, nil, nil},
 	{"a peer forges a permission", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"forges the permission of the leader"}}, nil, nil},
 	{"a peer shows the permission of another", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"shows the submitter's decision as its own"}}, nil, nil},
+	{"a peer orders an election", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"forges an order of the submitter", "is a candidate by its own order", "orders an election"}}, nil, nil},
 	{"a peer omits the term", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"leads in no term", "is a candidate in no term"}}, nil, nil},
 	{"a peer collects pre-votes", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{lies: []string{"asks for a pre-vote"}}, nil, nil},
 	{"a peer signs two logs", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"signs two logs"}}, nil, nil},

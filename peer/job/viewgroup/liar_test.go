@@ -110,22 +110,34 @@ func TestV4FailedJurorsDoNotCount(t *testing.T) {
 // TestV4UnsignedNewcomersAreRejected checks that no member accepts a newcomer that a malicious leader adds
 // without the submitter's signature.
 func TestV4UnsignedNewcomersAreRejected(t *testing.T) {
-	w := newWorld(t, 4, 4)
-	w.ticks(3)
-	m := w.members[0]
-	n := Newcomer{Peer: 4, ID: p2ppeer.ID("stranger"), Process: view.Process{Replica: 1}, Signature: []byte("made up")}
-	w.members = append(w.members, nil) // place of the newcomer
-	w.views, w.side = append(w.views, view.View{}), append(w.side, 0)
-	m.attempt(func() error { return m.node.ProposeConfChange(m.config.introduction(n)) })
-	w.carry(0, m.ready())
-	w.ticks(5)
-	for i := range 4 {
-		if _, known := w.members[i].config.IDs[n.Peer]; known || w.members[i].broken != nil {
-			t.Errorf("peer %d knows it: %v (%v)", i, known, w.members[i].broken)
-		}
+	strangers := invite(Newcomer{Peer: 4, ID: idOf(2), Process: NoProcess}) // no process of the submitter
+	for name, n := range map[string]Newcomer{
+		"a peer":                                  {Peer: 4, ID: p2ppeer.ID("stranger"), Process: view.Process{Replica: 1}, Signature: []byte("made up")},
+		"a new process of the submitter":          {Peer: 4, ID: idOf(submitterPeer), Process: NoProcess, Signature: []byte("made up")},
+		"a peer as a new process":                 strangers,
+		"a new process with the number of a peer": invite(Newcomer{Peer: 2, ID: idOf(submitterPeer), Process: NoProcess}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 4, 4)
+			w.ticks(3)
+			m := w.members[0]
+			w.members = append(w.members, nil) // place of the newcomer
+			w.views, w.side = append(w.views, view.View{}), append(w.side, 0)
+			for i := range 4 {
+				w.carry(i, w.members[i].Introduce(n))
+			}
+			m.attempt(func() error { return m.node.ProposeConfChange(m.config.introduction(n)) })
+			w.carry(0, m.ready())
+			w.ticks(5)
+			for i := range 4 {
+				if m := w.members[i]; m.config.IDs[n.Peer] == n.ID || m.proofs.submitter != submitterPeer || m.broken != nil {
+					t.Errorf("peer %d has admitted the newcomer: %v, submitter %d (%v)", i, m.config.IDs, m.proofs.submitter, m.broken)
+				}
+			}
+			w.propose(0, 0, view.Failed)
+			w.until("rank 0 has failed", w.failed(0, 0, 1, 2, 3))
+		})
 	}
-	w.propose(0, 0, view.Failed)
-	w.until("rank 0 has failed", w.failed(0, 0, 1, 2, 3))
 }
 
 // withLiar returns a world without the submitter's peer, in which peer liar leads and the other peers except

@@ -64,6 +64,19 @@ var allLies = []lie{
 		start.Signature = signs(submitterPeer)(text(start)) // the submitter's peer sent this statement as a candidate
 		return []*Message{m.asksForVote(to, m.term()+1, start)}
 	}},
+	{"forges an order of the submitter", func(m *Member, to int) []*Message {
+		forged := &Statement{Kind: pb.Statement_ORDER, By: submitterPeer, Term: m.term() + 1, Candidate: uint32(m.config.Self), Signature: []byte("made up")}
+		return []*Message{m.asksForVote(to, m.term()+1, forged)}
+	}},
+	{"is a candidate by its own order", func(m *Member, to int) []*Message {
+		order := m.proofs.sign(&Statement{Kind: pb.Statement_ORDER, Term: m.term() + 1, Candidate: uint32(m.config.Self)})
+		return []*Message{m.asksForVote(to, m.term()+1, order)}
+	}},
+	{"orders an election", func(m *Member, to int) []*Message {
+		msg := m.message(to)
+		msg.Ballot = m.proofs.sign(&Statement{Kind: pb.Statement_ORDER, Term: m.term() + 1, Candidate: uint32(to)})
+		return []*Message{msg}
+	}},
 	{"leads in no term", func(m *Member, to int) []*Message {
 		return []*Message{m.lies(to, &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum()})}
 	}},

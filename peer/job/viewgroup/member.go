@@ -83,7 +83,8 @@ type Member struct {
 	leader    uint64  // leader at the last proposal of wanted; 0 if none
 	proposed  int     // time of that proposal
 	followed  int     // last time that this peer did not lead, or transferred the leadership
-	claimedAt int     // last time that this peer, the submitter's, took the leadership
+	claimedAt int     // last time that this peer, the submitter's, took the leadership, or gave it to another one
+	settledAt int     // last time that this peer, the submitter's, heard a leader, or no majority
 	tended    int     // time of a pending change of the membership; 0 if none
 	broken    error   // error that ended this peer's part in the group; nil if none
 	proofs    *proofs // what justifies messages
@@ -281,7 +282,7 @@ func (m *Member) Tick() Output {
 	m.recordAnswers()
 	m.attempt(func() error { m.returnLeadership(); return nil })
 	out := m.ready()
-	m.attempt(func() error { m.compareLogs(&out); m.askForLog(&out); return nil })
+	m.attempt(func() error { m.compareLogs(&out); m.askForLog(&out); m.orderElection(&out); return nil })
 	return out
 }
 

@@ -26,8 +26,8 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	m.noteFound()
 	if err != nil || r == nil || m.broken != nil {
 		out := m.ready()
-		if answer := m.message(from); err == nil && m.mayRelay(from, msg.GetAfter()) && m.proofs.relay(answer, msg.GetAfter()) {
-			out.Send = append(out.Send, answer)
+		if err == nil && m.broken == nil {
+			m.answerSubmitter(&out, from, msg)
 		}
 		return out, err
 	}
@@ -50,6 +50,23 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	out := m.step(from, r)
 	m.commitFurther(&out, r, claimed)
 	return out, m.broken
+}
+
+// answerSubmitter handles a message of the submitter's peer that misses a leader: it asks for the log, or orders this
+// peer to be a candidate.
+func (m *Member) answerSubmitter(out *Output, from int, msg *Message) {
+	switch answer := m.message(from); {
+	case m.proofs.receiveOrder(from, msg.GetBallot()):
+		m.attempt(func() error {
+			return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: new(uint64(from) + 1), To: new(m.id()), Term: new(m.proofs.term)})
+		})
+		out.add(m.ready())
+	case msg.GetAfter() == 0 || from != m.proofs.submitter:
+	case m.mayRelay(from, msg.GetAfter()) && m.proofs.relay(answer, msg.GetAfter()):
+		out.Send = append(out.Send, answer)
+	case m.Contact() == InTouch: // the leader has signed nothing to relay
+		out.add(m.tellTerm(uint32(from)))
+	}
 }
 
 // mayRelay reports whether to relay the log after an entry to a peer: the submitter's. A new process of the
@@ -95,11 +112,13 @@ func (m *Member) step(from int, r *raftpb.Message) Output {
 	default:
 		k.terms[from] = max(k.terms[from], r.GetTerm())
 	}
-	m.attempt(func() error { return m.node.Step(r) })
+	if !(m.Leads() && r.GetTerm() == k.term && onlyTellsTerm(r)) { // the library would take it for an acknowledgement, and then send a snapshot
+		m.attempt(func() error { return m.node.Step(r) })
+	}
 	m.heard[r.GetFrom()] = m.now
 	switch r.GetType() {
 	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
-		if r.GetType() == raftpb.MsgHeartbeatResp || r.GetReject() || r.GetIndex() > 0 { // otherwise it only tells its term
+		if !onlyTellsTerm(r) {
 			k.follows[from] = max(k.follows[from], r.GetTerm())
 		}
 		m.recordAnswer(r.GetFrom())
@@ -111,6 +130,11 @@ func (m *Member) step(from int, r *raftpb.Message) Output {
 		}
 	}
 	return out
+}
+
+// onlyTellsTerm reports whether r acknowledges nothing. A peer answers messages of an earlier term with it.
+func onlyTellsTerm(r *raftpb.Message) bool {
+	return r.GetType() == raftpb.MsgAppResp && !r.GetReject() && r.GetIndex() == 0
 }
 
 // add adds the messages and changes of another output.
@@ -239,6 +263,36 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 func (m *Member) missesLeader() bool {
 	return m.isSubmitter() && !m.Leads() && m.now-min(m.ledAt, m.touched) > absentTicks
 }
+
+// orderElection makes the submitter's peer order a voter to be a candidate, one after the other, if it has heard a
+// majority but not the leader for long. The leader may lie: it may have taken this peer's vote, not have admitted its
+// new process, or not sign what others could relay.
+func (m *Member) orderElection(out *Output) {
+	if heard := m.now - m.majorityHeard(m.conf.GetVoters(), m.id()); !m.missesLeader() || heard > 2*heartbeatTicks {
+		m.settledAt = m.now
+	}
+	if m.now-max(m.settledAt, m.claimedAt) <= orderTicks {
+		return
+	}
+	k := m.proofs
+	var candidates []uint64
+	for _, id := range m.conf.GetVoters() {
+		if id != m.id() && m.heardRecently(id) && int(id)-1 != k.leader {
+			candidates = append(candidates, id)
+		}
+	}
+	if len(candidates) == 0 {
+		return
+	}
+	m.claimedAt = m.now
+	msg := m.message(int(candidates[m.now/leadTicks%len(candidates)]) - 1)
+	msg.Ballot = k.sign(&Statement{Kind: pb.Statement_ORDER, Term: k.term + 1, Candidate: msg.GetTo()})
+	out.Send = append(out.Send, msg)
+}
+
+// orderTicks is the time with a majority and without a leader after which the submitter's peer orders an election.
+// Elections without its order are usually over by then.
+const orderTicks = 4 * electionTicks
 
 // tellTerm tells a peer in an earlier term the present one: it has not received the request for its vote.
 func (m *Member) tellTerm(to uint32) Output {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -120,6 +121,44 @@ func TestV4SubmitterFollowsWithoutAVote(t *testing.T) {
 	})
 }
 
+// TestV4SubmitterOrdersAnElection checks that a leader does not keep the submitter's peer out that sends it nothing,
+// whatever else the leader does: it takes the vote of that peer, or does not sign what others could relay.
+func TestV4SubmitterOrdersAnElection(t *testing.T) {
+	for name, c := range map[string]struct {
+		ticks int
+		hides bool
+	}{"takes its vote": {cutOffTicks + 2*electionTicks, false}, "signs nothing": {electionTicks, true}, "both": {cutOffTicks + 2*electionTicks, true}} {
+		t.Run(name, func(t *testing.T) {
+			for seed := range uint64(5) {
+				w := keptOut(t, 120+seed, c.ticks)
+				w.hides = c.hides
+				w.until("the submitter's peer has the view, and leads", func() bool {
+					m := w.members[submitterPeer]
+					return w.failed(1, submitterPeer)() && m.Leads() && m.Contact() == InTouch
+				})
+				w.propose(submitterPeer, 2, view.Finished)
+				w.until("the others follow", func() bool {
+					return w.members[2].View().State(view.Process{Rank: 2}) == view.Finished && w.members[3].View().State(view.Process{Rank: 2}) == view.Finished
+				})
+			}
+		})
+	}
+}
+
+// TestV4NewProcessIsAdmittedAgainstTheLeader checks that a leader does not keep a new process of the submitter out by
+// not admitting it.
+func TestV4NewProcessIsAdmittedAgainstTheLeader(t *testing.T) {
+	for seed := range uint64(5) {
+		w := withLiar(t, 130+seed, 5)
+		w.bars = true
+		k := w.resumes(5)
+		w.drops = func(to int, _ *raftpb.Message) bool { return to == k }
+		w.until("the new process leads", func() bool { return w.members[k].Leads() && w.members[k].Contact() == InTouch })
+		w.propose(k, 2, view.Failed)
+		w.until("the others follow", w.failed(2, 2, 3, 4))
+	}
+}
+
 // TestV4RelayedEntriesAreTheLeaders checks that a peer that relays entries cannot change or add one, and that
 // only the submitter's peer accepts relayed entries.
 func TestV4RelayedEntriesAreTheLeaders(t *testing.T) {
@@ -160,5 +199,23 @@ func TestV4RelayedEntriesAreTheLeaders(t *testing.T) {
 				t.Error("another peer accepts it")
 			}
 		})
+	}
+}
+
+// TestTermThatIsToldToItsLeader checks that a new leader does not take a peer that only tells it the term for one
+// without a log. It would never send that peer an entry again.
+func TestTermThatIsToldToItsLeader(t *testing.T) {
+	w := newWorld(t, 140, 3)
+	w.ticks(3)
+	w.side[2] = 1
+	w.members[submitterPeer].node.TransferLeader(2)
+	w.carry(submitterPeer, w.members[submitterPeer].ready())
+	w.until("another one leads", w.members[1].Leads)
+	told := &raftpb.Message{Type: raftpb.MsgAppResp.Enum(), From: new(uint64(3)), To: new(uint64(2)), Term: new(w.members[1].term())}
+	if _, err := w.members[1].Step(2, wrap(told)); err != nil {
+		t.Fatal(err)
+	}
+	if p := w.members[1].node.Status().Progress[3]; p.State != tracker.StateProbe {
+		t.Errorf("the leader lets a peer wait for a snapshot, which never comes: %v", p)
 	}
 }

@@ -318,6 +318,32 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 	})
 }
 
+// TestResumedSubmitterIsIntroducedOnce connects a new process of the submitter to real peers. Another peer cannot
+// introduce itself as one.
+func TestResumedSubmitterIsIntroducedOnce(t *testing.T) {
+	inGroup(t, 3, func(g *testGroup) {
+		for i := range 3 {
+			g.join(i)
+		}
+		g.fail(1, 1)
+		time.Sleep(time.Second)
+		g.groups[0].Close()
+		time.Sleep(time.Second)
+		own := g.resume()
+		time.Sleep(manyElections)
+		g.groups[0].Propose(view.Change{Process: view.Process{Rank: 0}, To: view.Failed})
+		time.Sleep(2 * time.Second)
+		g.wantAgreed(2, 0, 1, 2)
+		if !g.groups[0].Leads() || g.groups[1].Voters() != 3 || !g.groups[1].Votes(g.ids[0]) {
+			t.Errorf("the new process leads: %v; it votes: %v, one of %d voters", g.groups[0].Leads(), g.groups[1].Votes(g.ids[0]), g.groups[1].Voters())
+		}
+		g.groups[1].meetSubmitter(own.Peer+1, own.Signature) // signed for another number
+		if _, known := g.groups[1].IDOf(own.Peer + 1); known {
+			t.Error("a number is known that the submitter has not signed")
+		}
+	})
+}
+
 // TestStreamIsReplacedAfterARenumbering connects a peer with a new number to one that still knows its old
 // number. The stream with messages of the other number ends, and the peer opens a new one.
 func TestStreamIsReplacedAfterARenumbering(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 // message; a Member passes a message to it only if signed statements justify the message (V4):
 //
 //	a term that this peer does not know   START of a majority of the voters: each of them has granted a
-//	                                      pre-vote; or PERMIT of the leader, which hands over; or START of
-//	                                      the submitter's peer
+//	                                      pre-vote; or PERMIT of the leader, which hands over; or START or
+//	                                      ORDER of the submitter's peer
 //	a leader                              VOTE of a majority of the voters
 //	a granted vote, an acknowledgement    VOTE, START or HEAD of the sender
 //	a committed entry                     HEAD of a majority of the voters: the log up to the entry, in

@@ -482,7 +482,7 @@ func (m *Member) state() string {
 		coming = append(coming, n.Peer)
 	}
 	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
-		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.claimedAt, m.ledAt, m.tended, m.broken, m.proofs.state())
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.claimedAt, m.settledAt, m.ledAt, m.tended, m.broken, m.proofs.state())
 }
 
 // state describes everything in k that the next steps depend on. Maps print in the order of their keys.

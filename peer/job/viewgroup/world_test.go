@@ -33,6 +33,8 @@ type world struct {
 	liar    int                                  // peer whose messages may be refused; 0 if none
 	split   bool                                 // it has given other peers different views
 	drops   func(to int, r *raftpb.Message) bool // reports whether the liar withholds r; nil: it withholds nothing
+	bars    bool                                 // the liar does not admit a new process of the submitter
+	hides   bool                                 // the liar shows nobody what it has signed
 }
 
 // A flight is a message that arrives at a given tick.
@@ -293,7 +295,10 @@ func (w *world) arrive(f flight) {
 			return
 		}
 	}
-	if n, ok := w.own[f.from]; ok { // each stream begins with it
+	if w.hides && f.from == w.liar {
+		m.Heads = slices.DeleteFunc(m.Heads, func(s *Statement) bool { return int(s.GetBy()) == w.liar })
+	}
+	if n, ok := w.own[f.from]; ok && !(w.bars && f.to == w.liar) { // each stream begins with it
 		w.carry(f.to, w.members[f.to].Introduce(n))
 	}
 	out, err := w.members[f.to].Step(f.from, &m)

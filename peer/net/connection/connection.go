@@ -104,7 +104,7 @@ func why(c Connection, tried attempt, known bool) string {
 	case tried.punching:
 		reasons = append(reasons, "hole punching is in progress")
 	case tried.failed != "":
-		reasons = append(reasons, fmt.Sprintf("no hole was punched (tried %d times): %s", tried.times, tried.failed))
+		reasons = append(reasons, fmt.Sprintf("no hole was punched (attempts: %d): %s", tried.times, tried.failed))
 	default:
 		reasons = append(reasons, "hole punching was not tried")
 	}

@@ -60,8 +60,8 @@ func TestReasonForAnIndirectConnection(t *testing.T) {
 		"no attempt":           {Relayed, "tcp", false, nil, "no direct address is known; hole punching was not tried"},
 		"not dialled":          {Relayed, "tcp", true, nil, "no direct connection; hole punching was not tried"},
 		"dial failed":          {Relayed, "tcp", true, []any{&holepunch.DirectDialEvt{Error: "refused"}, start}, "no direct connection: refused; hole punching is in progress"},
-		"hole punching failed": {Relayed, "tcp", true, []any{start, failed, start, failed}, "no direct connection; no hole was punched (tried 2 times): no way in"},
-		"could not agree":      {Relayed, "tcp", true, []any{&holepunch.ProtocolErrorEvt{Error: "no address"}}, "no direct connection; no hole was punched (tried 1 times): no address"},
+		"hole punching failed": {Relayed, "tcp", true, []any{start, failed, start, failed}, "no direct connection; no hole was punched (attempts: 2): no way in"},
+		"could not agree":      {Relayed, "tcp", true, []any{&holepunch.ProtocolErrorEvt{Error: "no address"}}, "no direct connection; no hole was punched (attempts: 1): no address"},
 		"worked before":        {Relayed, "tcp", true, []any{start, failed, start, &holepunch.EndHolePunchEvt{Success: true}}, "no direct connection; hole punching was not tried"},
 	}
 	for name, test := range tests {
@@ -84,7 +84,7 @@ func TestPunchedConnectionIsRecognizedByItsTime(t *testing.T) {
 	a = a.after(&holepunch.Event{Timestamp: at.Add(time.Second).UnixNano(), Evt: &holepunch.EndHolePunchEvt{Success: true}})
 	for after, want := range map[time.Duration]bool{-time.Minute: false, 0: true, time.Second: true, time.Minute: false} {
 		if got := a.made(at.Add(after)); got != want {
-			t.Errorf("opened %v later: got %v, want %v", after, got, want)
+			t.Errorf("connection opened %v later: made is %v, want %v", after, got, want)
 		}
 	}
 	a = a.after(&holepunch.Event{Evt: &holepunch.EndHolePunchEvt{Error: "e"}})

@@ -158,7 +158,7 @@ func TestF2PeerThatStopsDuringAProbeIsRefused(t *testing.T) {
 			}
 			<-asked
 			if got := d.AwaitRefused(t.Context(), last, nil); got != goes {
-				t.Errorf("refused: %v, want %v", got, goes)
+				t.Errorf("the peer counts as refused: %v, want %v", got, goes)
 			}
 		})
 	}
@@ -204,13 +204,13 @@ func TestUnresponsiveAddressesAreRemembered(t *testing.T) {
 		answers []answer
 		want    []string
 	}{
-		"no address answers":                      {[]answer{at("a", silent), at("b", silent), at("c", silent)}, []string{"a", "b"}},
-		"the only address does not answer":        {[]answer{at("a", silent)}, []string{"a"}},
-		"one does not answer, another refuses":    {[]answer{at("a", silent), at("b", shut)}, nil},
-		"one does not answer, a new one accepts":  {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
-		"one accepts no more connections for now": {[]answer{at("a", full)}, []string{"a"}},
-		"only an unknown address was dialled":     {[]answer{at("c", silent)}, nil},
-		"no address was dialled":                  {nil, nil},
+		"no address answers":                     {[]answer{at("a", silent), at("b", silent), at("c", silent)}, []string{"a", "b"}},
+		"the only address does not answer":       {[]answer{at("a", silent)}, []string{"a"}},
+		"one does not answer, another refuses":   {[]answer{at("a", silent), at("b", shut)}, nil},
+		"one does not answer, a new one accepts": {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
+		"one temporarily accepts no connections": {[]answer{at("a", full)}, []string{"a"}},
+		"only an unknown address was dialled":    {[]answer{at("c", silent)}, nil},
+		"no address was dialled":                 {nil, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -25,12 +25,12 @@ const (
 
 // A Filter is the dial filter of one peer. Use New to create one. Its methods are safe for concurrent use.
 type Filter struct {
-	addresses func() ([]net.Addr, error) // of this machine
+	addresses func() ([]net.Addr, error) // addresses of this machine
 
 	mu       sync.Mutex
 	met      map[p2ppeer.ID]*places
 	names    map[string][]p2ppeer.ID // peers by configured host name
-	farthest distance                // of all peers met since the start
+	farthest distance                // greatest distance of all peers met since the start
 	own      []netip.Prefix          // addresses of this machine, each with its network
 	ownAt    time.Time               // time when own was determined
 }

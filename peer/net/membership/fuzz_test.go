@@ -80,7 +80,7 @@ func FuzzReadMessage(f *testing.F) {
 		}
 		n := 2 + int(data[0])<<8 + int(data[1])
 		if n > 2+maxMessage || len(data)-r.Len() != n {
-			t.Errorf("read %d bytes, want %d", len(data)-r.Len(), n)
+			t.Errorf("the reader used %d bytes, want %d", len(data)-r.Len(), n)
 		}
 	})
 }

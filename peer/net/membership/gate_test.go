@@ -125,10 +125,10 @@ func TestMembersMeet(t *testing.T) {
 		first := newHost(t, listen, aKey, invite(t, owner, "lab", a, later))
 		second := newHost(t, listen, bKey, invite(t, owner, "lab", "", later))
 		if err := greeted(t, first, second); err != nil {
-			t.Errorf("%s: %v", listen, err)
+			t.Errorf("listening at %s, the first member was not greeted by the second: %v", listen, err)
 		}
 		if err := greeted(t, second, first); err != nil {
-			t.Errorf("%s: %v", listen, err)
+			t.Errorf("listening at %s, the second member was not greeted by the first: %v", listen, err)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func TestOpenPeersConnectWithoutTokens(t *testing.T) {
 		bKey, _ := newKey(t)
 		a, b := newHost(t, listen, aKey, nil), newHost(t, listen, bKey, nil)
 		if err := greeted(t, a, b); err != nil {
-			t.Errorf("%s: %v", listen, err)
+			t.Errorf("listening at %s, the peer of an open network was not greeted: %v", listen, err)
 		}
 		if c := a.Network().ConnsToPeer(b.ID())[0].ConnState(); c.Security == SecurityID {
 			t.Error("the peers of an open network used the transport of private networks")

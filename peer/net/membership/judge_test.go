@@ -64,10 +64,10 @@ func TestWhoIsAdmitted(t *testing.T) {
 				t.Fatalf("got %v, want %v", got, test.want)
 			}
 			if got == pb.Verdict_ADMITTED && !token.Expires.Equal(later) {
-				t.Errorf("admitted until %v, want %v", token.Expires, later)
+				t.Errorf("the peer is admitted until %v, want %v", token.Expires, later)
 			}
 			if got != pb.Verdict_ADMITTED && token != (Token{}) {
-				t.Errorf("not admitted, but the token of %q was returned", token.person())
+				t.Errorf("the peer was not admitted, but the token of %q was returned", token.person())
 			}
 		})
 	}

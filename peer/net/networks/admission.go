@@ -20,7 +20,7 @@ const Default = "public"
 
 // A Choice is the network that an owner has chosen for a peer.
 type Choice struct {
-	Name  string // of the network
+	Name  string // name of the network
 	Open  bool   // the owner confirms that it is an open network
 	Token string // file with an invitation; if empty, the file in Home, if any
 	Home  string // home with the invitations

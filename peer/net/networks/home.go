@@ -157,7 +157,7 @@ func Join(dir, text string) (Membership, error) {
 	folder := folderOf(dir, i.Network.Name)
 	old, err := readInvitation(folder.token())
 	if err == nil && old.Network.Owner != i.Network.Owner {
-		return Membership{}, fmt.Errorf("home %s is in a network %s of another owner: leave that by removing %s first", dir, i.Network.Name, folder)
+		return Membership{}, fmt.Errorf("home %s belongs to the network %s of another owner: to leave that network, remove %s first", dir, i.Network.Name, folder)
 	}
 	if err == nil && old.Expires.After(i.Expires) && (!old.Bound() || old.Holder == id) {
 		return describe(old, owns(folder)), nil // the home's invitation is better

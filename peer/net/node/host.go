@@ -49,7 +49,7 @@ type Config struct {
 	Dials        *dialfilter.Filter // if nil, the host dials any address
 	Puncher      *punch.Puncher     // may be nil without NAT
 	Mapper       *portmap.Mapper    // if nil, no ports are mapped
-	Channels     protocol.ID        // of the streams for channels between processes
+	Channels     protocol.ID        // protocol of the streams for channels between processes
 }
 
 // New starts the libp2p host that cfg describes. Its metrics go to reg, which belongs to this peer alone

@@ -186,7 +186,7 @@ func TestDialsFitTheConnectionLimitsPerAddress(t *testing.T) {
 		}
 	}
 	if connect(network.DirInbound) == nil {
-		t.Errorf("accepted more than %d connections of one peer", connsPerPeer)
+		t.Errorf("more than %d connections of one peer were accepted", connsPerPeer)
 	}
 }
 

@@ -17,9 +17,9 @@ const (
 	findTimeout   = 10 * time.Second
 	findPeriod    = time.Minute // between searches
 	answerTimeout = 5 * time.Second
-	lifetime      = 2 * time.Minute // of a mapping
+	lifetime      = 2 * time.Minute // lifetime of a mapping
 	renewPeriod   = lifetime / 3
-	maxPorts      = 32 // of this machine
+	maxPorts      = 32 // number of mapped ports of this machine
 )
 
 // A Port is a port of this machine.

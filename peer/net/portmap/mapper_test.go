@@ -130,7 +130,7 @@ func expectMapped(t *testing.T, m *Mapper, want string) {
 	t.Helper()
 	at, ok := m.Mapped(here) // the first call requests the mapping
 	if got := at.String(); ok != (want != "") || ok && got != want {
-		t.Errorf("mapped: %v at %s, want %q", ok, got, want)
+		t.Errorf("the port is mapped: %v at %s, want %q", ok, got, want)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestPortInUseIsMappedElsewhere(t *testing.T) {
 		settle(0)
 		at, ok := m.Mapped(here)
 		if !ok || at.Port() == 4001 || !f.maps(at.Port()) {
-			t.Fatalf("mapped: %v at %s, want another port", ok, at)
+			t.Fatalf("the port is mapped: %v at %s, want another port", ok, at)
 		}
 		settle(time.Hour)
 		expectMapped(t, m, at.String()) // the external port stays the same

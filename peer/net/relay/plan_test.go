@@ -39,15 +39,15 @@ func TestRelayRequestSchedule(t *testing.T) {
 	meet := func(p *plan, now time.Time) { p.met(r.ID, now) }
 	nothing := func(*plan, time.Time) {}
 	tests := map[string][]step{
-		"at once, but only once":         {{0, nothing, true}, {time.Hour, nothing, false}},
-		"renewed in time":                {{0, nothing, true}, {0, grant, false}, {29 * time.Minute, nothing, false}, {30 * time.Minute, nothing, true}},
-		"again after a refusal":          {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}},
-		"more rarely after another":      {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}, {retryMin, refuse, false}, {2 * retryMin, nothing, false}, {3 * retryMin, nothing, true}},
-		"at once after a loss":           {{0, nothing, true}, {0, grant, false}, {time.Minute, lose, true}},
-		"not while a request is pending": {{0, nothing, true}, {0, lose, false}},
-		"at once when it reconnects":     {{0, nothing, true}, {0, refuse, false}, {retryMin / 2, meet, true}},
-		"not because it connects":        {{0, nothing, true}, {0, grant, false}, {time.Second, meet, false}},
-		"not while the peer is reached":  {{0, func(p *plan, _ time.Time) { p.reachable(true) }, false}, {time.Hour, func(p *plan, _ time.Time) { p.reachable(false) }, true}},
+		"requested at once, and only once":            {{0, nothing, true}, {time.Hour, nothing, false}},
+		"renewed before expiry":                       {{0, nothing, true}, {0, grant, false}, {29 * time.Minute, nothing, false}, {30 * time.Minute, nothing, true}},
+		"requested again after a refusal":             {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}},
+		"longer interval after a second refusal":      {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}, {retryMin, refuse, false}, {2 * retryMin, nothing, false}, {3 * retryMin, nothing, true}},
+		"requested at once after a loss":              {{0, nothing, true}, {0, grant, false}, {time.Minute, lose, true}},
+		"no request while one is pending":             {{0, nothing, true}, {0, lose, false}},
+		"requested at once when the relay reconnects": {{0, nothing, true}, {0, refuse, false}, {retryMin / 2, meet, true}},
+		"no request only because the relay connects":  {{0, nothing, true}, {0, grant, false}, {time.Second, meet, false}},
+		"no request while the peer is reachable":      {{0, func(p *plan, _ time.Time) { p.reachable(true) }, false}, {time.Hour, func(p *plan, _ time.Time) { p.reachable(false) }, true}},
 	}
 	start := time.Unix(1000, 0)
 	for name, steps := range tests {
@@ -98,14 +98,14 @@ func TestRelaySelection(t *testing.T) {
 	}
 	nothing := func(*plan, time.Time) {}
 	tests := map[string][]step{
-		"as many as are wanted":       {{0, nothing, "[G a b]"}, {time.Second, nothing, "[]"}},
-		"no more than that":           {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}},
-		"another for a lost one":      {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("a"), "[c]"}},
-		"another for a lost G":        {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("G"), "[G c]"}, {2 * time.Second, grant("c"), "[]"}},
-		"another for a refusing one":  {{0, nothing, "[G a b]"}, {0, refuse("b"), "[c]"}},
-		"those in use are kept":       {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {30 * time.Minute, forget("a"), "[G a b]"}},
-		"forgotten ones are not used": {{0, forget("a"), "[G b c]"}},
-		"none if the peer is reached": {{0, func(p *plan, _ time.Time) { p.reachable(true) }, "[]"}},
+		"requests to the wanted number of relays": {{0, nothing, "[G a b]"}, {time.Second, nothing, "[]"}},
+		"no requests beyond the wanted number":    {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}},
+		"another relay replaces a lost one":       {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("a"), "[c]"}},
+		"another relay replaces the lost relay G": {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("G"), "[G c]"}, {2 * time.Second, grant("c"), "[]"}},
+		"another relay replaces one that refuses": {{0, nothing, "[G a b]"}, {0, refuse("b"), "[c]"}},
+		"relays in use are kept":                  {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {30 * time.Minute, forget("a"), "[G a b]"}},
+		"forgotten relays are not used":           {{0, forget("a"), "[G b c]"}},
+		"no requests if the peer is reachable":    {{0, func(p *plan, _ time.Time) { p.reachable(true) }, "[]"}},
 	}
 	start := time.Unix(1000, 0)
 	for name, steps := range tests {
@@ -161,7 +161,7 @@ func TestPausesAreBounded(t *testing.T) {
 		p.refused(r.ID, now)
 		next, ok := p.next()
 		if !ok || next.Sub(now) > retryMax {
-			t.Fatalf("next request after %v, %v; want within %v", next.Sub(now), ok, retryMax)
+			t.Fatalf("the next request is due after %v, %v; want within %v", next.Sub(now), ok, retryMax)
 		}
 		now = next
 	}

@@ -28,7 +28,7 @@ const reserveTimeout = 15 * time.Second
 // Config configures a Service.
 type Config struct {
 	Network string             // the relay serves only members of this network
-	Limits  Limits             // of this peer as a relay
+	Limits  Limits             // limits of this peer as a relay
 	Public  bool               // the owner states that others can reach this peer
 	Relays  []p2ppeer.AddrInfo // relays to reserve at, unless others can reach this peer directly
 	Log     zerolog.Logger

@@ -34,7 +34,7 @@ type Config struct {
 	Reachability node.Reachability // as stated by the owner; Auto if not stated
 	Relay        relay.Limits      // limits as a relay; if zero, the peer is not a relay
 	FilterDials  bool              // install a dial filter, because the peer hosts the jobs of other users
-	Channels     protocol.ID       // of the streams for channels between processes
+	Channels     protocol.ID       // protocol of the streams for channels between processes
 
 	Metrics prometheus.Registerer
 	Log     zerolog.Logger

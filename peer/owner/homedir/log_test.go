@@ -46,7 +46,7 @@ func TestLogContinuesIfRotationFails(t *testing.T) {
 	fmt.Fprintln(w, strings.Repeat("z", 90))
 	fmt.Fprintln(w, strings.Repeat("y", 20))
 	if got := read(t, f.Name()); !strings.Contains(got, "cannot be rotated") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
-		t.Errorf("got %s", got)
+		t.Errorf("the log contains %s", got)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 type Entry struct {
 	Job       string    `json:"job"`
 	Submitter string    `json:"submitter"` // ID of the peer that has signed the job
-	Class     string    `json:"class"`     // of the submitter, in the owner's policy
-	Kind      string    `json:"kind"`      // of the program
+	Class     string    `json:"class"`     // class of the submitter, in the owner's policy
+	Kind      string    `json:"kind"`      // kind of the program
 	Program   string    `json:"program"`   // name
 	Digest    string    `json:"digest"`    // SHA-256 of the program, hexadecimal
 	Signed    string    `json:"signed"`    // SHA-256 of the job as signed by its submitter, hexadecimal

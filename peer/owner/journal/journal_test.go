@@ -67,7 +67,7 @@ func TestO3JournalIsPersistent(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+		t.Errorf("the journal has mode %v, %v; want 0600", info.Mode(), err)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestValidateNamesTheOptions(t *testing.T) {
 		s := Default()
 		change(&s)
 		if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), option) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: got %v", option, err)
+			t.Errorf("option %s: got %v", option, err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ type Usage struct {
 	Memory    int64
 	Disk      int64
 	Processes int64
-	Files     int64 // of the process with the most open files
+	Files     int64 // number of open files of the process that has the most
 	Time      time.Duration
 
 	Killed  bool // the kernel has killed a process for lack of memory

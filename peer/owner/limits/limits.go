@@ -45,8 +45,8 @@ func (l Limits) Each() (all []string) {
 
 // A Grant holds the limits of a job on one machine.
 type Grant struct {
-	Slot Limits `json:"slot"` // for each process
-	Job  Limits `json:"job"`  // for all processes together
+	Slot Limits `json:"slot"` // limits of each process
+	Job  Limits `json:"job"`  // limits of all processes together
 }
 
 // Min returns the lower of each limit of two grants.

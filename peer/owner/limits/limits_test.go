@@ -12,18 +12,18 @@ func TestParse(t *testing.T) {
 		want     Limits
 		wrong    string
 	}{
-		"nothing":   {},
-		"all":       {settings: []string{"memory=512MiB", "cpu=50%", " disk = 1GiB", "processes=64", "files=1024", "time=12h", "upload=1MiB/s"}, want: Limits{512 << 20, 50, 1 << 30, 64, 1024, 12 * time.Hour, 1 << 20}},
-		"none":      {settings: None},
-		"last wins": {settings: []string{"cpu=50%", "cpu=150%"}, want: Limits{CPU: 150}},
-		"unknown":   {settings: []string{"ram=1GiB"}, wrong: `"ram=1GiB": want memory=, cpu=, disk=, processes=, files=, time= or upload=`},
-		"no value":  {settings: []string{"memory"}, wrong: `memory "": want a size such as 512MiB, or none`},
-		"too small": {settings: []string{"memory=1MiB"}, wrong: `memory "1MiB": want 16 MiB or more, or none`},
-		"too large": {settings: []string{"disk=16EiB"}, wrong: `disk "16EiB": want a size such as 512MiB, or none`},
-		"negative":  {settings: []string{"processes=-1"}, wrong: `processes "-1": want 16 or more, or none`},
-		"no part":   {settings: []string{"cpu=2"}, wrong: `cpu "2": want a part of one processor such as 50%, or none`},
-		"no time":   {settings: []string{"time=12"}, wrong: `time "12": want a time such as 12h, or none`},
-		"two wrong": {settings: []string{"files=x", "cpu=y"}, wrong: "files \"x\": want a number, or none\ncpu \"y\": want a part of one processor such as 50%, or none"},
+		"nothing":             {},
+		"all":                 {settings: []string{"memory=512MiB", "cpu=50%", " disk = 1GiB", "processes=64", "files=1024", "time=12h", "upload=1MiB/s"}, want: Limits{512 << 20, 50, 1 << 30, 64, 1024, 12 * time.Hour, 1 << 20}},
+		"none":                {settings: None},
+		"last setting counts": {settings: []string{"cpu=50%", "cpu=150%"}, want: Limits{CPU: 150}},
+		"unknown":             {settings: []string{"ram=1GiB"}, wrong: `"ram=1GiB": want memory=, cpu=, disk=, processes=, files=, time= or upload=`},
+		"no value":            {settings: []string{"memory"}, wrong: `memory "": want a size such as 512MiB, or none`},
+		"too small":           {settings: []string{"memory=1MiB"}, wrong: `memory "1MiB": want 16 MiB or more, or none`},
+		"too large":           {settings: []string{"disk=16EiB"}, wrong: `disk "16EiB": want a size such as 512MiB, or none`},
+		"negative":            {settings: []string{"processes=-1"}, wrong: `processes "-1": want 16 or more, or none`},
+		"not a percentage":    {settings: []string{"cpu=2"}, wrong: `cpu "2": want a part of one processor such as 50%, or none`},
+		"time without a unit": {settings: []string{"time=12"}, wrong: `time "12": want a time such as 12h, or none`},
+		"two wrong settings":  {settings: []string{"files=x", "cpu=y"}, wrong: "files \"x\": want a number, or none\ncpu \"y\": want a part of one processor such as 50%, or none"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestMinOfEachLimit(t *testing.T) {
 	}
 	g := Grant{Slot: a, Job: b}
 	if got := g.Min(Grant{Slot: b, Job: a}); got.Slot != want || got.Job != want {
-		t.Errorf("got %+v", got)
+		t.Errorf("Min returned %+v", got)
 	}
 }
 
@@ -81,7 +81,7 @@ func TestDefaults(t *testing.T) {
 	}
 	g, err := Default(Machine{1 << 30, 8 << 30}, 1).With([]string{"memory=none"}, []string{"upload=1MiB"})
 	if err != nil || g.Slot.Memory != 0 || g.Slot.CPU != 100 || g.Job != (Limits{Upload: 1 << 20}) {
-		t.Errorf("got %+v, %v", g, err)
+		t.Errorf("With returned %+v, %v", g, err)
 	}
 }
 
@@ -94,18 +94,18 @@ func TestExceeded(t *testing.T) {
 		usage Usage
 		want  string
 	}{
-		"nothing":         {Usage{}, ""},
-		"just enough":     {Usage{Memory: 512 << 20, Disk: 1 << 30, Processes: 64, Files: 1023, Time: time.Hour - 1}, ""},
-		"memory":          {Usage{Memory: 513 << 20}, "exceeded the limit of 512 MiB memory: used 513 MiB"},
-		"out of memory":   {Usage{Memory: 512 << 20, Killed: true}, "exceeded the limit of 512 MiB memory: used all of it and requested more"},
-		"memory of a job": {Usage{Memory: 100 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it and requested more"},
-		"job is full":     {Usage{Memory: 511 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it and requested more"},
-		"disk":            {Usage{Disk: 1<<30 + 1<<28}, "exceeded the limit of 1.0 GiB disk: used 1.3 GiB"},
-		"processes":       {Usage{Processes: 64, Refused: true}, "exceeded the limit of 64 processes and threads: used all of it and requested more"},
-		"those of a job":  {Usage{Processes: 20, Refused: true}, "exceeded the limit of 100 processes and threads for all processes of the job on this peer: used all of it and requested more"},
-		"counted":         {Usage{Processes: 65}, "exceeded the limit of 64 processes and threads: used 65"},
-		"files":           {Usage{Files: 1024}, "exceeded the limit of 1024 open files: used all of it and requested more"},
-		"time":            {Usage{Time: time.Hour}, "exceeded the limit of 1h0m0s time: used all of it and requested more"},
+		"nothing":                 {Usage{}, ""},
+		"just enough":             {Usage{Memory: 512 << 20, Disk: 1 << 30, Processes: 64, Files: 1023, Time: time.Hour - 1}, ""},
+		"memory":                  {Usage{Memory: 513 << 20}, "exceeded the limit of 512 MiB memory: used 513 MiB"},
+		"out of memory":           {Usage{Memory: 512 << 20, Killed: true}, "exceeded the limit of 512 MiB memory: used all of it and requested more"},
+		"memory of a job":         {Usage{Memory: 100 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it and requested more"},
+		"job at its memory limit": {Usage{Memory: 511 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it and requested more"},
+		"disk":                    {Usage{Disk: 1<<30 + 1<<28}, "exceeded the limit of 1.0 GiB disk: used 1.3 GiB"},
+		"processes":               {Usage{Processes: 64, Refused: true}, "exceeded the limit of 64 processes and threads: used all of it and requested more"},
+		"processes of a job":      {Usage{Processes: 20, Refused: true}, "exceeded the limit of 100 processes and threads for all processes of the job on this peer: used all of it and requested more"},
+		"processes counted":       {Usage{Processes: 65}, "exceeded the limit of 64 processes and threads: used 65"},
+		"files":                   {Usage{Files: 1024}, "exceeded the limit of 1024 open files: used all of it and requested more"},
+		"time":                    {Usage{Time: time.Hour}, "exceeded the limit of 1h0m0s time: used all of it and requested more"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestExceeded(t *testing.T) {
 				t.Errorf("got %v %q, want %q", exceeded, x, c.want)
 			}
 			if x, exceeded := (Grant{}).Exceeded(c.usage); exceeded {
-				t.Errorf("without limits: %v", x)
+				t.Errorf("without limits, %v is exceeded", x)
 			}
 		})
 	}

@@ -37,7 +37,7 @@ func Speed(file string) (int, error) {
 }
 
 const (
-	speedOrder  = 64 // of the matrices, which fit into any cache
+	speedOrder  = 64 // order of the matrices, which fit into any cache
 	speedRounds = 12 // number of timed products, some milliseconds in total; the fastest counts
 )
 

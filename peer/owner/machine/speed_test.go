@@ -44,7 +44,7 @@ func TestSpeedIsTheBestMeasurement(t *testing.T) {
 			}
 			got, err := Speed(file)
 			if err != nil || !tt.want(got) {
-				t.Errorf("got %d, %v", got, err)
+				t.Errorf("Speed returned %d, %v", got, err)
 			}
 			if again, err := Speed(file); err != nil || again < got {
 				t.Errorf("then got %d, %v, less than %d", again, err, got)

@@ -1,5 +1,5 @@
-// Package policy decides who may run what on this machine. The owner's rules are data, and one pure
-// function judges a request by them.
+// Package policy decides which submitters may use this machine, and which programs they may run. The owner's
+// rules are data, and one pure function judges a request by them.
 //
 //	submitter ----> class ----> rule of the class ----> accepted: kind, slots
 //	                mine         none, wasm, native      refused: Refusal

@@ -17,7 +17,7 @@ type Class string
 const (
 	Mine     Class = "mine"     // this peer's own jobs
 	Allowed  Class = "allowed"  // listed by the owner
-	Members  Class = "members"  // of the private network that this peer is in
+	Members  Class = "members"  // members of the private network that this peer is in
 	Everyone Class = "everyone" // all others
 )
 
@@ -37,7 +37,7 @@ const (
 // A Rule states what the submitters of a class may run.
 type Rule struct {
 	Kind  Kind // Native includes Wasm
-	Slots int  // for the class at once, or 0 for no limit
+	Slots int  // slots of the class at once, or 0 for no limit
 	// Limits are the limits of each process of the class, where they are lower than the owner's limits for
 	// all processes.
 	Limits limits.Limits
@@ -70,7 +70,7 @@ const LeastDisk = 64 << 20
 // A Request is a submitter's request.
 type Request struct {
 	Submitter p2ppeer.ID
-	Kinds     []Kind // of the job's programs for this machine; empty means Native
+	Kinds     []Kind // kinds of the job's programs for this machine; empty means Native
 }
 
 // A Refusal is the reason for a refusal, or empty if the request is accepted.
@@ -90,8 +90,8 @@ type Decision struct {
 	Class   Class
 	Refused Refusal
 	Kind    Kind          // highest accepted kind of the job's programs; None if Refused
-	Slots   int           // for the class at once, or 0 for no limit
-	Limits  limits.Limits // of each process, in addition to those for all
+	Slots   int           // slots of the class at once, or 0 for no limit
+	Limits  limits.Limits // limits of each process, in addition to those of all classes
 }
 
 // classOf returns the class of a submitter. It ignores Deny.
@@ -167,8 +167,8 @@ func (p Policy) accepted(class Class, confined bool) []Kind {
 type Terms struct {
 	Class  Class         `json:"class"`
 	Kinds  []Kind        `json:"kinds"`           // accepted kinds of programs while jobs are not suspended
-	Slots  int           `json:"slots,omitempty"` // for the class at once, or 0 for no limit
-	Limits limits.Limits `json:"limits"`          // of each process, where lower than those for all
+	Slots  int           `json:"slots,omitempty"` // slots of the class at once, or 0 for no limit
+	Limits limits.Limits `json:"limits"`          // limits of each process, where lower than those of all classes
 }
 
 // Each returns the terms as text, one entry each.

@@ -210,7 +210,7 @@ func TestQuietHours(t *testing.T) {
 		want         bool
 	}{{7, 59, false}, {8, 0, true}, {18, 29, true}, {18, 30, false}, {21, 59, false}, {22, 0, true}, {23, 59, true}, {0, 0, true}, {5, 59, true}, {6, 0, false}} {
 		if got := h.Contain(at(tt.hour, tt.minute)); got != tt.want {
-			t.Errorf("%02d:%02d: got %v", tt.hour, tt.minute, got)
+			t.Errorf("at %02d:%02d, Contain returned %v", tt.hour, tt.minute, got)
 		}
 	}
 	if (Hours{}).Contain(at(0, 0)) {
@@ -229,7 +229,7 @@ func TestDeniedClassesHaveNoLimits(t *testing.T) {
 		Everyone: {Kind: None, Limits: limits.Limits{CPU: 1}},
 	}}
 	if got := p.Limits(); len(got) != 1 || got[0] != (limits.Limits{Memory: 1}) {
-		t.Errorf("got %+v", got)
+		t.Errorf("the limits of the classes are %+v", got)
 	}
 }
 

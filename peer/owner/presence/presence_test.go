@@ -81,18 +81,18 @@ func TestUnreadableValuesKeepTheLastReading(t *testing.T) {
 
 func TestRulesByName(t *testing.T) {
 	if got, err := ParseRules([]string{"active", "load"}); err != nil || len(got) != 2 {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("ParseRules returned %v, %v, want two rules", got, err)
 	}
 	if got, err := ParseRules([]string{"none"}); err != nil || got != nil {
-		t.Errorf("got %v, %v", got, err)
+		t.Errorf("ParseRules returned %v, %v, want no rule", got, err)
 	}
 	for _, names := range [][]string{{"idle"}, {"battery", "none"}, {""}} {
 		if _, err := ParseRules(names); err == nil || !strings.Contains(err.Error(), "pause-when") {
-			t.Errorf("%q: %v", names, err)
+			t.Errorf("rules %q: got %v, want an error that names the option", names, err)
 		}
 	}
 	if _, err := ParseRules([]string{"battery", "none"}); err == nil || err.Error() != "pause-when battery,none: none cannot be combined with other rules" {
-		t.Errorf("got %v", err)
+		t.Errorf("ParseRules returned %v", err)
 	}
 	if _, err := ParseRules(Default); err != nil {
 		t.Error(err)
@@ -136,7 +136,7 @@ func TestBatteryState(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := m.Read(t.Context(), []Rule{Battery}); got.Battery != tt.want || got.Unread != nil {
-				t.Errorf("got %+v", got)
+				t.Errorf("the reading is %+v", got)
 			}
 		})
 	}
@@ -201,7 +201,7 @@ func TestMissingBusDoesNotSuspendJobs(t *testing.T) {
 	m := NewMachine("/")
 	defer m.Close()
 	if r := m.Read(t.Context(), []Rule{Active, Metered}); r.Active || r.Metered || !slices.Equal(rulesOf(r.Unread), []Rule{Active, Metered}) {
-		t.Errorf("got %+v", r)
+		t.Errorf("the reading is %+v, want both rules unread", r)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestUnavailableRulesAreReported(t *testing.T) {
 	defer m.Close()
 	r := m.Read(t.Context(), rules)
 	if !slices.Equal(rulesOf(r.Unread), rules) {
-		t.Errorf("got %+v", r)
+		t.Errorf("the reading is %+v, want all rules unread", r)
 	}
 	for _, u := range r.Unread {
 		if u.Why == "" {
@@ -250,7 +250,7 @@ func TestHangingServiceDelaysNothing(t *testing.T) {
 			select {
 			case r := <-read:
 				if r.Metered || len(r.Unread) != 1 {
-					t.Errorf("got %+v", r)
+					t.Errorf("the reading is %+v, want one rule unread", r)
 				}
 			case <-time.After(time.Minute):
 				t.Fatal("the query did not time out")

@@ -27,7 +27,7 @@ func TestParsePauseJobs(t *testing.T) {
 	} {
 		got, err := ParseTreatment(text)
 		if got.Continue != want.goOn || got.Most != want.most || (err != nil) != want.bad {
-			t.Errorf("%q: got %+v, %v", text, got, err)
+			t.Errorf("ParseTreatment(%q) returned %+v, %v", text, got, err)
 		}
 	}
 }

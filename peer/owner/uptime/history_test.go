@@ -44,7 +44,7 @@ func TestInvalidHistoryIsDiscarded(t *testing.T) {
 		}
 		h, err := Open(file, time.Now())
 		if err != nil || h.past != (reliability.History{}) {
-			t.Errorf("%s: %v, %v", name, h, err)
+			t.Errorf("file %s: got %v, %v", name, h, err)
 		}
 	}
 }

@@ -21,21 +21,22 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Reason is the reason why the peer refuses a Request.
 type Reason int32
 
 const (
-	Reason_NONE        Reason = 0 // granted
-	Reason_BUSY        Reason = 1
-	Reason_MAX_JOBS    Reason = 2
-	Reason_DENIED      Reason = 3
-	Reason_DRAINING    Reason = 4
-	Reason_VERSION     Reason = 5
-	Reason_UNKNOWN_KEY Reason = 6
-	Reason_MALFORMED   Reason = 7
-	Reason_WASM_ONLY   Reason = 8
-	Reason_UNCONFINED  Reason = 9
-	Reason_PAUSED      Reason = 10
-	Reason_NO_DISK     Reason = 11
+	Reason_NONE        Reason = 0  // the request is granted
+	Reason_BUSY        Reason = 1  // too few slots are free
+	Reason_MAX_JOBS    Reason = 2  // the owner's limit on jobs is reached
+	Reason_DENIED      Reason = 3  // the owner does not admit the submitter
+	Reason_DRAINING    Reason = 4  // the owner is reclaiming the machine
+	Reason_VERSION     Reason = 5  // the protocol versions differ
+	Reason_UNKNOWN_KEY Reason = 6  // the key holds no slots, is redeemed, or was issued to another submitter
+	Reason_MALFORMED   Reason = 7  // the request is invalid
+	Reason_WASM_ONLY   Reason = 8  // the owner accepts no native programs from this submitter
+	Reason_UNCONFINED  Reason = 9  // native programs would run without a sandbox, which the owner does not allow
+	Reason_PAUSED      Reason = 10 // the owner is using the machine
+	Reason_NO_DISK     Reason = 11 // too little disk space is free for a job
 )
 
 // Enum value maps for Reason.
@@ -97,12 +98,11 @@ func (Reason) EnumDescriptor() ([]byte, []int) {
 	return file_reservation_proto_rawDescGZIP(), []int{0}
 }
 
-// A stream of /p2pmpi/reservation/1.0.0 carries one Request and one Answer,
-// each preceded by its length as a varint.
+// Request is a message of the submitter. A stream of /p2pmpi/reservation/1.0.0
+// carries one Request and one Answer, each preceded by its length as a varint.
 type Request struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The number of the submitter's protocol (internal/version).
-	Protocol uint32 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Protocol uint32                 `protobuf:"varint,1,opt,name=protocol,proto3" json:"protocol,omitempty"` // protocol version of the submitter (package version)
 	// Types that are valid to be assigned to Call:
 	//
 	//	*Request_Hold
@@ -206,13 +206,14 @@ func (*Request_Confirm) isRequest_Call() {}
 
 func (*Request_Release) isRequest_Call() {}
 
+// Hold requests slots for a job, until they are confirmed or the lease ends.
 type Hold struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"` // at most so many
-	Since         int64                  `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"` // Unix milliseconds: when the job began to wait; 0: now
-	Waits         bool                   `protobuf:"varint,4,opt,name=waits,proto3" json:"waits,omitempty"` // the job is to wait in the peer's queue
-	Kinds         []string               `protobuf:"bytes,5,rep,name=kinds,proto3" json:"kinds,omitempty"`  // of the job's programs
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`      // name of the job
+	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"` // largest number of slots that the submitter accepts
+	Since         int64                  `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"` // time when the job began to wait, in Unix milliseconds; 0: now
+	Waits         bool                   `protobuf:"varint,4,opt,name=waits,proto3" json:"waits,omitempty"` // if the slots are not free, the job waits in the peer's queue
+	Kinds         []string               `protobuf:"bytes,5,rep,name=kinds,proto3" json:"kinds,omitempty"`  // kinds of the job's programs: native, wasm
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -282,10 +283,12 @@ func (x *Hold) GetKinds() []string {
 	return nil
 }
 
+// Confirm keeps held slots, frees the others, and starts the lease in which the job
+// has to use the slots.
 type Confirm struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"` // to keep; the rest is given back
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`      // reservation key
+	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"` // number of slots that the job keeps
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -334,11 +337,11 @@ func (x *Confirm) GetSlots() uint32 {
 	return 0
 }
 
-// Release names the job, not the key: it also undoes a hold whose answer was
-// lost on its way.
+// Release frees the slots that are held for a job. It names the job instead of the
+// key, so that it also undoes a Hold whose answer was lost.
 type Release struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`      // name of the job
 	Waits         bool                   `protobuf:"varint,2,opt,name=waits,proto3" json:"waits,omitempty"` // the job stays in the peer's queue
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -388,20 +391,23 @@ func (x *Release) GetWaits() bool {
 	return false
 }
 
+// Answer is the answer of the peer that has the slots.
 type Answer struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason Reason                 `protobuf:"varint,1,opt,name=reason,proto3,enum=p2pmpi.reservation.Reason" json:"reason,omitempty"`
-	// The grant, in answer to a Hold only.
-	Key   []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
-	Slots uint32 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
-	// The lease left, not its end: two peers' clocks need not agree.
+	// The grant. Only the answer to a Hold contains a key and a number of slots.
+	Key   []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`      // reservation key
+	Slots uint32 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"` // number of held slots
+	// The remaining time of the lease. It is a duration, not a time of day, since the
+	// clocks of two peers may differ.
 	LeaseMillis uint32 `protobuf:"varint,4,opt,name=lease_millis,json=leaseMillis,proto3" json:"lease_millis,omitempty"`
-	// With BUSY or MAX_JOBS: the job's place in the peer's queue, from 1 on, and how
-	// many jobs are in it; 0: it is not in it.
+	// With BUSY or MAX_JOBS: the job's place in the peer's queue, counted from 1, and
+	// the length of the queue. Place 0 means that the job is not in the queue.
 	Place uint32 `protobuf:"varint,5,opt,name=place,proto3" json:"place,omitempty"`
 	Of    uint32 `protobuf:"varint,6,opt,name=of,proto3" json:"of,omitempty"`
-	// With a grant: a name of the peer's machine, of 16 bytes, which its peers have in common and which
-	// differs for each job. Empty: unknown.
+	// With a grant: the name of the peer's machine, 16 bytes. All peers on the machine
+	// give the same name to one job, and another name to each other job. Empty means
+	// unknown.
 	Machine       []byte `protobuf:"bytes,7,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -81,10 +81,10 @@ func TestSessionDistributions(t *testing.T) {
 		away += seti.away(rnd) / n
 	}
 	if want := seti.UpScale * math.Gamma(1+1/seti.UpShape); math.Abs(up/want-1) > 0.05 {
-		t.Errorf("up for %.2f h, want %.2f", up, want)
+		t.Errorf("the mean uptime is %.2f h, want %.2f", up, want)
 	}
 	if want := math.Exp(seti.AwayMean + seti.AwaySigma*seti.AwaySigma/2); math.Abs(away/want-1) > 0.2 {
-		t.Errorf("away for %.2f h, want %.2f", away, want)
+		t.Errorf("the mean absence is %.2f h, want %.2f", away, want)
 	}
 	live := 0
 	const peers = 5000

@@ -16,13 +16,13 @@ import (
 type Config struct {
 	Seed     uint64
 	Live     int     // number of peers that are up
-	Habits   Habits  // of all of them
+	Habits   Habits  // habits of all peers
 	Suitable float64 // share of the peers that can run the program
 	Idle     float64 // share of the suitable peers that have a free slot
 	Found    int     // records that one lookup accepts
 	Placed   float64 // share of the peers whose position the searcher knows, with an error of about 15 %
 
-	Discovery discovery.Config // of the searcher; only Parallel, ParallelPerSlot and Grace are used
+	Discovery discovery.Config // configuration of the searcher; only Parallel, ParallelPerSlot and Grace are used
 }
 
 // DefaultConfig returns a world of volunteers like those of SETI@home, with a searcher in default

@@ -11,10 +11,10 @@ import (
 const (
 	Latency       = "latency"       // half the round trip of a message of Bytes
 	Bandwidth     = "bandwidth"     // time of a message in a window of Window(Bytes), in one direction
-	Bidirectional = "bidirectional" // the same in both directions at once: time of one message in each direction
+	Bidirectional = "bidirectional" // like bandwidth, in both directions at once: time of one message in each direction
 	Rate          = "rate"          // like bandwidth, for small messages
 	OverlapSend   = "overlapsend"   // share of a send's time that computation hides
-	OverlapRecv   = "overlaprecv"   // the same for a receive
+	OverlapRecv   = "overlaprecv"   // share of a receive's time that computation hides
 
 	Barrier   = "barrier"
 	Bcast     = "bcast"     // Bytes from a root that changes with each operation

@@ -52,6 +52,6 @@ func TestMedianIsNotSpoiledByOneBatch(t *testing.T) {
 	}
 	failure := errors.New("broken")
 	if _, err := Median(1, func(int) (float64, error) { return 0, failure }); !errors.Is(err, failure) {
-		t.Errorf("got %v", err)
+		t.Errorf("Median returned %v, want the error of the measurement", err)
 	}
 }

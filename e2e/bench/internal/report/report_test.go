@@ -106,6 +106,6 @@ func TestPlotsNeedResults(t *testing.T) {
 		t.Errorf("no plot: %v", err)
 	}
 	if math.IsNaN(measured().show(key{us, plan.Latency, 1}, Micros).Median) {
-		t.Error("no figure")
+		t.Error("the report has no figure for a measured latency")
 	}
 }

@@ -25,10 +25,11 @@ type Statement_Kind int32
 
 const (
 	Statement_NONE   Statement_Kind = 0
-	Statement_START  Statement_Kind = 1 // the candidate may begin an election: it has a pre-vote
-	Statement_PERMIT Statement_Kind = 2 // likewise, from the leader of the previous term, which hands over
-	Statement_VOTE   Statement_Kind = 3 // the candidate has a vote
-	Statement_HEAD   Statement_Kind = 4 // the log up to an entry
+	Statement_START  Statement_Kind = 1 // the candidate may begin an election, since the signer grants it a pre-vote
+	Statement_PERMIT Statement_Kind = 2 // the candidate may begin an election, since the signer, the leader of the previous term, hands over to it
+	Statement_VOTE   Statement_Kind = 3 // the signer votes for the candidate
+	Statement_ORDER  Statement_Kind = 5 // the candidate has to begin an election: the submitter's peer does not hear the leader
+	Statement_HEAD   Statement_Kind = 4 // the signer's log contains the entries up to index
 )
 
 // Enum value maps for Statement_Kind.
@@ -38,6 +39,7 @@ var (
 		1: "START",
 		2: "PERMIT",
 		3: "VOTE",
+		5: "ORDER",
 		4: "HEAD",
 	}
 	Statement_Kind_value = map[string]int32{
@@ -45,6 +47,7 @@ var (
 		"START":  1,
 		"PERMIT": 2,
 		"VOTE":   3,
+		"ORDER":  5,
 		"HEAD":   4,
 	}
 )
@@ -80,9 +83,9 @@ func (Statement_Kind) EnumDescriptor() ([]byte, []int) {
 // authenticated the sender.
 type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`      // of a new process of the submitter, which introduces itself; 0: of no other peer
-	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, for that introduction
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`             // name of the job
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`      // of a new process of the submitter, which introduces itself; 0: the sender is not one
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, for that introduction; absent if number is 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -141,16 +144,16 @@ func (x *Hello) GetSignature() []byte {
 // Message is a message between two members: a Raft message, and the signed statements that justify it.
 type Message struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"` // number of the sender
-	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	From          uint32                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`        // number of the sender
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`            // number of the receiver
 	Raft          []byte                 `protobuf:"bytes,3,opt,name=raft,proto3" json:"raft,omitempty"`         // message of the Raft library; may be absent
 	Previous      []byte                 `protobuf:"bytes,4,opt,name=previous,proto3" json:"previous,omitempty"` // hash of the sender's log before the entries in raft
-	Starts        []*Statement           `protobuf:"bytes,5,rep,name=starts,proto3" json:"starts,omitempty"`     // show that raft's term may begin
-	Votes         []*Statement           `protobuf:"bytes,6,rep,name=votes,proto3" json:"votes,omitempty"`       // show that the sender leads in raft's term
-	Heads         []*Statement           `protobuf:"bytes,7,rep,name=heads,proto3" json:"heads,omitempty"`       // logs of the voters
-	Ballot        *Statement             `protobuf:"bytes,8,opt,name=ballot,proto3" json:"ballot,omitempty"`     // of the sender, about what raft says
-	Signers       []*Newcomer            `protobuf:"bytes,9,rep,name=signers,proto3" json:"signers,omitempty"`   // that have joined later, without their rows
-	After         uint64                 `protobuf:"varint,10,opt,name=after,proto3" json:"after,omitempty"`     // the submitter's peer asks for the entries after this one; 0: it does not ask
+	Starts        []*Statement           `protobuf:"bytes,5,rep,name=starts,proto3" json:"starts,omitempty"`     // prove that the term of raft may begin
+	Votes         []*Statement           `protobuf:"bytes,6,rep,name=votes,proto3" json:"votes,omitempty"`       // prove that the sender is the leader in the term of raft
+	Heads         []*Statement           `protobuf:"bytes,7,rep,name=heads,proto3" json:"heads,omitempty"`       // statements of the voters about their logs
+	Ballot        *Statement             `protobuf:"bytes,8,opt,name=ballot,proto3" json:"ballot,omitempty"`     // statement of the sender about the content of raft
+	Signers       []*Newcomer            `protobuf:"bytes,9,rep,name=signers,proto3" json:"signers,omitempty"`   // newcomers that have signed statements in this message, without their rows
+	After         uint64                 `protobuf:"varint,10,opt,name=after,proto3" json:"after,omitempty"`     // the submitter's peer asks for the entries after this index; 0: it asks for no entries
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,14 +262,14 @@ func (x *Message) GetAfter() uint64 {
 type Statement struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Kind          Statement_Kind         `protobuf:"varint,1,opt,name=kind,proto3,enum=p2pmpi.viewgroup.Statement_Kind" json:"kind,omitempty"`
-	By            uint32                 `protobuf:"varint,2,opt,name=by,proto3" json:"by,omitempty"` // number of the peer that signs
-	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`
-	Candidate     uint32                 `protobuf:"varint,4,opt,name=candidate,proto3" json:"candidate,omitempty"`               // of HEAD: the leader
-	LastTerm      uint64                 `protobuf:"varint,5,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"` // of the candidate's last entry
-	Index         uint64                 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`                       // of the candidate's last entry, or of that of HEAD
-	Hash          []byte                 `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`                          // of the log up to that entry
-	Voters        []uint32               `protobuf:"varint,8,rep,packed,name=voters,proto3" json:"voters,omitempty"`              // in ascending order, according to the peer that signs
-	Signature     []byte                 `protobuf:"bytes,9,opt,name=signature,proto3" json:"signature,omitempty"`
+	By            uint32                 `protobuf:"varint,2,opt,name=by,proto3" json:"by,omitempty"`                             // number of the peer that signs
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`                         // Raft term
+	Candidate     uint32                 `protobuf:"varint,4,opt,name=candidate,proto3" json:"candidate,omitempty"`               // number of the candidate; for HEAD, of the leader
+	LastTerm      uint64                 `protobuf:"varint,5,opt,name=last_term,json=lastTerm,proto3" json:"last_term,omitempty"` // term of the candidate's last entry
+	Index         uint64                 `protobuf:"varint,6,opt,name=index,proto3" json:"index,omitempty"`                       // index of the candidate's last entry; for HEAD, of the last entry that the statement covers
+	Hash          []byte                 `protobuf:"bytes,7,opt,name=hash,proto3" json:"hash,omitempty"`                          // hash of the log up to that entry
+	Voters        []uint32               `protobuf:"varint,8,rep,packed,name=voters,proto3" json:"voters,omitempty"`              // numbers of the voters in ascending order, according to the peer that signs
+	Signature     []byte                 `protobuf:"bytes,9,opt,name=signature,proto3" json:"signature,omitempty"`                // signature of the peer that signs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -364,17 +367,17 @@ func (x *Statement) GetSignature() []byte {
 	return nil
 }
 
-// Newcomer is the context of the change of the membership that adds a peer that joins the
-// running job.
+// Newcomer describes a peer that joins the running job. It is the context of the Raft configuration change that
+// adds the peer.
 type Newcomer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"` // ID
-	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
-	Replica       uint32                 `protobuf:"varint,3,opt,name=replica,proto3" json:"replica,omitempty"`
-	Row           []byte                 `protobuf:"bytes,4,opt,name=row,proto3" json:"row,omitempty"`                        // of its process in the membership table; means nothing here
-	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"`            // of the submitter's peer
-	Number        uint32                 `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"`                 // of the peer; as a signer only
-	RowHash       []byte                 `protobuf:"bytes,7,opt,name=row_hash,json=rowHash,proto3" json:"row_hash,omitempty"` // likewise
+	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`                      // peer ID
+	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`                     // rank of the process that the peer runs
+	Replica       uint32                 `protobuf:"varint,3,opt,name=replica,proto3" json:"replica,omitempty"`               // replica of that process
+	Row           []byte                 `protobuf:"bytes,4,opt,name=row,proto3" json:"row,omitempty"`                        // row of the process in the membership table, which the view group does not interpret
+	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"`            // signature of the submitter's peer
+	Number        uint32                 `protobuf:"varint,6,opt,name=number,proto3" json:"number,omitempty"`                 // number of the peer; only in Message.signers
+	RowHash       []byte                 `protobuf:"bytes,7,opt,name=row_hash,json=rowHash,proto3" json:"row_hash,omitempty"` // SHA-256 of row, which replaces row; only in Message.signers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -458,12 +461,12 @@ func (x *Newcomer) GetRowHash() []byte {
 	return nil
 }
 
-// Proposal is an entry of the log.
+// Proposal is an entry of the log: a change of the view that a peer has proposed.
 type Proposal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Change        []byte                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
-	Author        uint32                 `protobuf:"varint,2,opt,name=author,proto3" json:"author,omitempty"` // number of the peer
-	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`
+	Change        []byte                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`       // encoded view.Change
+	Author        uint32                 `protobuf:"varint,2,opt,name=author,proto3" json:"author,omitempty"`      // number of the peer
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"` // signature of the author
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -539,7 +542,7 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x124\n" +
 	"\asigners\x18\t \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\x12\x14\n" +
 	"\x05after\x18\n" +
-	" \x01(\x04R\x05after\"\xbd\x02\n" +
+	" \x01(\x04R\x05after\"\xc8\x02\n" +
 	"\tStatement\x124\n" +
 	"\x04kind\x18\x01 \x01(\x0e2 .p2pmpi.viewgroup.Statement.KindR\x04kind\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\rR\x02by\x12\x12\n" +
@@ -549,13 +552,14 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x05index\x18\x06 \x01(\x04R\x05index\x12\x12\n" +
 	"\x04hash\x18\a \x01(\fR\x04hash\x12\x16\n" +
 	"\x06voters\x18\b \x03(\rR\x06voters\x12\x1c\n" +
-	"\tsignature\x18\t \x01(\fR\tsignature\";\n" +
+	"\tsignature\x18\t \x01(\fR\tsignature\"F\n" +
 	"\x04Kind\x12\b\n" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05START\x10\x01\x12\n" +
 	"\n" +
 	"\x06PERMIT\x10\x02\x12\b\n" +
-	"\x04VOTE\x10\x03\x12\b\n" +
+	"\x04VOTE\x10\x03\x12\t\n" +
+	"\x05ORDER\x10\x05\x12\b\n" +
 	"\x04HEAD\x10\x04\"\xaf\x01\n" +
 	"\bNewcomer\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +

@@ -21,17 +21,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// A Verdict is the judgement of a peer about the proof of the other peer.
 type Verdict int32
 
 const (
-	Verdict_UNSAID        Verdict = 0
-	Verdict_ADMITTED      Verdict = 1
+	Verdict_UNSAID        Verdict = 0 // the message contains no verdict
+	Verdict_ADMITTED      Verdict = 1 // the other peer is a member
 	Verdict_OPEN          Verdict = 2 // the sender belongs to an open network
-	Verdict_NO_TOKEN      Verdict = 3
-	Verdict_EXPIRED       Verdict = 4
-	Verdict_OTHER_NETWORK Verdict = 5 // network with another name or another owner
-	Verdict_OTHER_PEER    Verdict = 6 // token bound to another peer
-	Verdict_MALFORMED     Verdict = 7 // or a token of another version
+	Verdict_NO_TOKEN      Verdict = 3 // the proof contains no token
+	Verdict_EXPIRED       Verdict = 4 // the token has expired
+	Verdict_OTHER_NETWORK Verdict = 5 // the token belongs to a network with another name or another owner
+	Verdict_OTHER_PEER    Verdict = 6 // the token belongs to another peer
+	Verdict_MALFORMED     Verdict = 7 // the proof is malformed, or the token has another version
 )
 
 // Enum value maps for Verdict.
@@ -89,12 +90,12 @@ func (Verdict) EnumDescriptor() ([]byte, []int) {
 // the envelope that contains it.
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
-	Network       string                 `protobuf:"bytes,2,opt,name=network,proto3" json:"network,omitempty"`
-	Holder        []byte                 `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`  // peer ID
-	Issued        int64                  `protobuf:"varint,4,opt,name=issued,proto3" json:"issued,omitempty"` // Unix time in milliseconds
-	Expires       int64                  `protobuf:"varint,5,opt,name=expires,proto3" json:"expires,omitempty"`
-	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"` // owner's name for the invited person; may be empty
+	Version       uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // version of this format
+	Network       string                 `protobuf:"bytes,2,opt,name=network,proto3" json:"network,omitempty"`  // name of the network
+	Holder        []byte                 `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`    // peer ID
+	Issued        int64                  `protobuf:"varint,4,opt,name=issued,proto3" json:"issued,omitempty"`   // Unix time in milliseconds
+	Expires       int64                  `protobuf:"varint,5,opt,name=expires,proto3" json:"expires,omitempty"` // Unix time in milliseconds
+	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`        // owner's name for the invited person; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -225,11 +226,11 @@ func (x *Voucher) GetHolder() []byte {
 	return nil
 }
 
-// An Invitation is a token for transfer as a line of text.
+// An Invitation is a token that is transferred as a line of text.
 type Invitation struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"` // envelope
-	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`     // the holder's private key, unless the holder is a peer that has it
+	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"` // signed envelope with a Token
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`     // private key of the holder; absent if the holder is a peer, which has the key
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -281,8 +282,8 @@ func (x *Invitation) GetKey() []byte {
 // A Proof shows other peers that a peer is a member.
 type Proof struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`     // envelope
-	Voucher       []byte                 `protobuf:"bytes,2,opt,name=voucher,proto3" json:"voucher,omitempty"` // envelope; absent if the holder itself shows the token
+	Token         []byte                 `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`     // signed envelope with a Token
+	Voucher       []byte                 `protobuf:"bytes,2,opt,name=voucher,proto3" json:"voucher,omitempty"` // signed envelope with a Voucher; absent if the peer itself is the holder of the token
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
