@@ -73,7 +73,7 @@ func (p *part) endsRank(healed <-chan struct{}) {
 // TestResumedJobReplacesALostReplica: a resumed job replaces a lost replica. The new peer has an unused
 // number, and is added to the view group before its process joins.
 func TestResumedJobReplacesALostReplica(t *testing.T) {
-	b := newBed(t, never, 1, 1, 1)
+	b := newBed(t, never, 1, 0, 1) // the lost peer has no slot for a recruit
 	k := b.keptAs(b.healing(), b.peers[:2])
 	b.agrees(k, change(proc(0, 1), view.Failed))
 	watch, healed := untilHealed()
@@ -105,7 +105,7 @@ func TestResumedJobReplacesALostReplica(t *testing.T) {
 func TestResumedJobAdmitsThePredecessorsRecruit(t *testing.T) {
 	skip.Long(t)
 	t.Run("it waits", func(t *testing.T) {
-		b := newBed(t, never, 1, 1, 1)
+		b := newBed(t, never, 1, 0, 0)
 		k := b.keptAs(b.healing(), b.peers)
 		b.agrees(k, change(proc(0, 1), view.Failed))
 		watch, healed := untilHealed()
@@ -125,7 +125,7 @@ func TestResumedJobAdmitsThePredecessorsRecruit(t *testing.T) {
 		o.told("rank 0 has 2 replicas again (replica 2 on peer …")
 	})
 	t.Run("it is gone", func(t *testing.T) {
-		b := newBed(t, never, 1, 1, 1, 1)
+		b := newBed(t, never, 1, 0, 0, 1)
 		k := b.keptAs(b.healing(), b.peers[:3])
 		b.agrees(k, change(proc(0, 1), view.Failed))
 		watch, healed := untilHealed()
@@ -170,7 +170,7 @@ func TestResumedJobReplacesAFailedRecruit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t, never, 1, 1, 1, 1)
+			b := newBed(t, never, 1, 0, 1, 1)
 			k := b.keptAs(b.healing(), b.peers[:2])
 			b.agrees(k, change(proc(0, 1), view.Failed))
 			watch, healed := untilHealed()
