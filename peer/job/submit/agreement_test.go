@@ -155,6 +155,23 @@ func (a *agreement) await(what string, is func() bool) {
 	}
 }
 
+// leader waits until a peer leads the view group, and returns it.
+func (a *agreement) leader() *member {
+	a.Helper()
+	for timeout := time.After(eventTimeout); ; {
+		for _, m := range a.peers {
+			if g := a.groups[m.ID()]; g != nil && g.Leads() {
+				return m
+			}
+		}
+		select {
+		case <-time.After(viewgroup.TickPeriod):
+		case <-timeout:
+			a.Fatal("no peer leads the view group")
+		}
+	}
+}
+
 // agreed waits until the view group has agreed that q is in a state.
 func (p *part) agreed(q view.Process, to view.State) {
 	p.Helper()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -410,6 +411,32 @@ func TestResumedJobThatHasEndedIsReported(t *testing.T) {
 	ended := func(p *part) { p.ended(make(chan struct{})) }
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){proc(0, 0): ended, proc(0, 1): ended})
 	o.want(job.StatusLost, "nothing of job ")
+}
+
+// TestResumedJobEndsWithoutAMajority: a replica of each rank has finished, and most members of the view
+// group have left after that, the leader among them. The only peer that is left has the log and the output.
+func TestResumedJobEndsWithoutAMajority(t *testing.T) {
+	skip.Long(t)
+	b := newBed(t, never, 1, 1, 1, 1)
+	k := b.keptOn(4)
+	b.agrees(k)
+	a := b.agreement
+	last := (slices.Index(b.peers, a.leader()) + 1) % len(b.peers)
+	q, id := proc(0, last), b.peers[last].ID()
+	a.groups[id].Propose(change(q, view.Finished))
+	a.await("its end", func() bool { return a.views[id].State(q) == view.Finished })
+	for i, m := range b.peers {
+		if i != last {
+			a.groups[m.ID()].Close()
+		}
+	}
+	o := b.attach(k, map[view.Process]func(*part){q: func(p *part) {
+		p.back(exitedMessage(q, wellEnded), accountMessage(q))
+		p.writes(q, 0, "a\n")
+		p.closes(q, 1)
+	}})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
 }
 
 // TestReplacedSubmitterDoesNotEndTheJob: when another process resumes the job, the old one
