@@ -18,6 +18,7 @@ type contacts struct {
 	touched  int            // last time in touch with the majority
 	ledAt    int            // last time that this peer heard a leader, or that a term began
 	heard    map[uint64]int // last message of each other peer
+	unheard  int            // time that counts as the last message of a peer that was never heard
 	answered map[uint64]int // last answer of each other peer while this peer leads, else nil
 }
 
@@ -40,7 +41,15 @@ func (c *contacts) silent(id uint64, ticks int) bool {
 
 // heardRecently reports whether a peer was heard recently. A lost peer must not become one of two voters,
 // since the other one alone can commit nothing any more.
-func (c *contacts) heardRecently(id uint64) bool { return c.now-c.heard[id] <= 2*heartbeatTicks }
+func (c *contacts) heardRecently(id uint64) bool { return c.now-c.heardAt(id) <= 2*heartbeatTicks }
+
+// heardAt returns the time of the last message of another peer.
+func (c *contacts) heardAt(id uint64) int {
+	if at, known := c.heard[id]; known {
+		return at
+	}
+	return c.unheard
+}
 
 // majorityHeard returns the latest time since which a majority of the voters was heard. The peer with number
 // self is this one, which counts as heard now.
@@ -50,7 +59,7 @@ func (c *contacts) majorityHeard(voters []uint64, self uint64) int {
 		if id == self {
 			heard = append(heard, c.now)
 		} else {
-			heard = append(heard, c.heard[id])
+			heard = append(heard, c.heardAt(id))
 		}
 	}
 	slices.Sort(heard)

@@ -141,7 +141,7 @@ func New(c Config) (*Member, error) {
 	}
 	m.proofs = newProofs(m.config, m.store)
 	if m.isSubmitter() && c.Self >= c.Peers { // it has yet to hear the others
-		m.touched, m.ledAt = -absentTicks-1, -absentTicks-1
+		m.touched, m.ledAt, m.unheard = -absentTicks-1, -absentTicks-1, -absentTicks-1
 	}
 	m.setConf(m.conf)
 	err := m.begin()

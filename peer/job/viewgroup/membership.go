@@ -58,7 +58,7 @@ const leadTicks = 2 * electionTicks
 // also requires no election.
 func (m *Member) returnLeadership() {
 	submitter := uint64(m.proofs.submitter) + 1
-	if m.Leads() && !m.isSubmitter() && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
+	if m.Leads() && !m.isSubmitter() && m.now-m.followed > leadTicks && m.now-m.heardAt(submitter) <= heartbeatTicks {
 		m.followed = m.now
 		m.node.TransferLeader(submitter)
 	}

@@ -54,9 +54,11 @@ func TestResumedSubmitterGetsTheLogOfTheLastPeer(t *testing.T) {
 	k := w.resumes(peers)
 	m := w.members[k]
 	w.until("the new process has the log", func() bool { return m.View().Epoch == 3 })
-	w.ticks(cutOffTicks)
-	if c := m.Contact(); c == InTouch {
-		t.Errorf("contact %v without a majority", c)
+	for range 2 {
+		if c := m.Contact(); c == InTouch {
+			t.Errorf("contact %v without a majority", c)
+		}
+		w.ticks(cutOffTicks)
 	}
 	elapsed := func() int64 {
 		return reflect.ValueOf(m.node).Elem().FieldByName("raft").Elem().FieldByName("electionElapsed").Int()
