@@ -228,7 +228,7 @@ func (e *execution) rejoin() (r *job.Result) {
 	e.deadlines.reconnect, e.deadlines.peers = nil, nil
 	r = cmp.Or(e.applyHeld(), e.loseDisconnected("its part of the job has ended"))
 	e.j.warn("reconnected to the job's peers")
-	e.partition.active = false
+	e.partition.active, e.views.behind = false, false
 	e.regroup()
 	e.heal()
 	return r
@@ -280,7 +280,15 @@ func (e *execution) giveUp() *job.Result {
 	case !apart || e.leaves() || e.state.Decided(e.partition.viewAfter(e.state.View())):
 		return nil
 	}
-	return e.reconnectTimedOut()
+	return cmp.Or(e.loseDeferred(), e.reconnectTimedOut())
+}
+
+// loseDeferred gives up the peers whose failure was deferred.
+func (e *execution) loseDeferred() (r *job.Result) {
+	for _, l := range e.partition.takeSilent() {
+		r = cmp.Or(r, e.loseSilentPeer(l))
+	}
+	return r
 }
 
 // takeAgreed handles the events of the view group.
@@ -303,9 +311,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	case contact == viewgroup.CutOff && e.leaves():
 		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may continue without this machine"))
 	case contact == viewgroup.CutOff: // giveUp ends the job if it needs the majority
-		for _, l := range e.partition.takeSilent() {
-			r = cmp.Or(r, e.loseSilentPeer(l))
-		}
+		r = cmp.Or(r, e.loseDeferred())
 	}
 	return r
 }

@@ -41,7 +41,8 @@ func (e *execution) handleVerdicts() (r *job.Result) {
 }
 
 // handleFailure handles the detector's verdict that a peer has failed. While the submitter's peer
-// is out of touch with the majority, it may be the one that is cut off.
+// is out of touch with the majority, it may be the one that is cut off. If the majority is lost and the
+// job continues without it, nothing is left to wait for.
 func (e *execution) handleFailure(l *link) *job.Result {
 	switch {
 	case l.err != nil || l.retired:
@@ -50,7 +51,7 @@ func (e *execution) handleFailure(l *link) *job.Result {
 		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
 	case e.partition.active:
 		return e.disconnect(l, nil)
-	case e.views.inTouch():
+	case e.views.inTouch() || e.views.cutOff() && !e.leaves():
 		return e.loseSilentPeer(l)
 	case e.partition.deferFailure(l):
 		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
