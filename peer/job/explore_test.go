@@ -30,6 +30,9 @@ var scenarios = []scenario{
 	{name: "n=1, submitter killed, a crash, a recruit", n: 1, r: 2, free: 1, allowed: faults{kills: 1, crashes: 1}},
 	{name: "n=1, submitter killed, position not recorded", n: 1, r: 2, allowed: faults{kills: 1, unkept: 1}},
 	{name: "n=1, submitter killed, stream lost, a killed process", n: 1, r: 2, allowed: faults{kills: 1, breaks: 1, deaths: 1}},
+	{name: "n=1, submitter cut off, a crash", n: 1, r: 2, allowed: faults{cuts: 1, crashes: 1}},
+	{name: "n=1, submitter cut off, a crash, a recruit", n: 1, r: 2, free: 1, allowed: faults{cuts: 1, crashes: 1}},
+	{name: "n=1, submitter cut off, a killed process, a recruit", n: 1, r: 2, free: 1, allowed: faults{cuts: 1, deaths: 1}},
 	{name: "n=1, a peer departs", n: 1, r: 2, allowed: faults{departs: 1}},
 	{name: "n=1, a peer departs, a recruit", n: 1, r: 2, free: 1, allowed: faults{departs: 1}},
 	{name: "n=1, two peers depart, two recruits", n: 1, r: 2, free: 2, allowed: faults{departs: 2}},
@@ -41,6 +44,9 @@ var scenarios = []scenario{
 	{name: "n=1, r=3, a process hangs before mpj.Init", n: 1, r: 3, allowed: faults{hangs: 1}},
 	{name: "n=1, a process hangs before mpj.Init", n: 1, r: 2, allowed: faults{hangs: 1}},
 	{name: "n=1, without mpj, a crash", n: 1, r: 2, plain: true, allowed: faults{crashes: 1}},
+	{name: "n=1, Abort, a crash", n: 1, r: 2, aborts: true, allowed: faults{crashes: 1}},
+	{name: "n=1, Abort, submitter killed", n: 1, r: 2, aborts: true, allowed: faults{kills: 1}},
+	{name: "n=2, r=1, Abort", n: 2, r: 1, aborts: true},
 	{name: "n=1, another result", n: 1, r: 2, allowed: faults{wrongs: 1}},
 	{name: "n=1, r=3, another result", n: 1, r: 3, allowed: faults{wrongs: 1}},
 	{name: "n=1, r=3, two crashes", n: 1, r: 3, allowed: faults{crashes: 2}},
@@ -230,10 +236,11 @@ func TestRandomOrders(t *testing.T) {
 
 // randomScenario returns a job of up to three ranks with up to three replicas each.
 func randomScenario(rng *rand.Rand) scenario {
+	kind := rng.IntN(8)
 	return scenario{
-		n: 1 + rng.IntN(3), r: 2 + rng.IntN(2), free: rng.IntN(4), plain: rng.IntN(8) == 0,
+		n: 1 + rng.IntN(3), r: 2 + rng.IntN(2), free: rng.IntN(4), plain: kind == 0, aborts: kind == 1,
 		allowed: faults{
-			crashes: rng.IntN(4), deaths: rng.IntN(2), breaks: rng.IntN(3), kills: rng.IntN(3), unkept: rng.IntN(2),
+			crashes: rng.IntN(4), deaths: rng.IntN(2), breaks: rng.IntN(3), kills: rng.IntN(3), cuts: rng.IntN(3), unkept: rng.IntN(2),
 			departs: rng.IntN(3), moves: rng.IntN(3), silences: rng.IntN(3),
 		},
 	}

@@ -35,6 +35,12 @@ var mutants = []mutant{
 		"if _, ok := s.view.OutputLeader(rank); !ok {", "if _, ok := s.view.OutputLeader(rank); !ok && s.over {", "n=2, r=1, a crash"},
 	{"the view in which the job was done decides whose output counts", "state.go",
 		"if s.done != nil {", "if s.done != nil && s.done.R == 0 {", "n=1, a crash"},
+	{"a job that is resumed has begun", "state.go",
+		"func (Resumed) apply(s *State, _ *Effects) { s.begun = true }", "func (Resumed) apply(*State, *Effects) {}", "n=1, submitter killed"},
+	{"Abort ends the job once the user has the output before it", "state.go",
+		"case speaks && drained && !s.over:", "case speaks && !s.over:", "n=1, Abort, a crash"},
+	{"the end of a recruit that cannot catch up is not the program's", "exit.go",
+		"p.exit.endedByItself() && !p.joining {", "p.exit.endedByItself() {", "n=1, a peer departs, a crash, a recruit"},
 
 	{"a rank with fewer replicas than at the start lacks one", "join.go",
 		"staying+done < s.r", "staying+done < s.r-1", "n=1, a killed process, a recruit"},

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,8 +9,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// checkBegin checks that the job begins with processes that have called mpj.Init.
+// checkBegin checks that the job begins once, with processes that have called mpj.Init.
 func (w *world) checkBegin() error {
+	if w.begun {
+		return errors.New("the job begins twice")
+	}
 	for i := range w.hosts {
 		if h := &w.hosts[i]; h.used && w.sub.state.View().Live(h.p) && !h.called {
 			return fmt.Errorf("the job begins, and %v has not called mpj.Init", h.p)
@@ -48,7 +52,7 @@ func (w *world) others(h *host, condition func(q *host) bool) bool {
 
 // checkReplicas checks that no rank keeps more replicas than it had at the start.
 func (w *world) checkReplicas() error {
-	if w.sub.resumed && !w.caughtUp() {
+	if w.sub.cut || w.sub.resumed && !w.caughtUp() {
 		return nil
 	}
 	for rank := range w.n {
@@ -67,7 +71,7 @@ func (w *world) checkReplicas() error {
 
 // checkIdle checks a state in which only programs have something to do: the job has reacted to all faults.
 func (w *world) checkIdle() error {
-	if w.sub == nil || !w.begun || w.sub.state.Over() || w.sub.resumed && !w.caughtUp() {
+	if w.sub == nil || !w.begun || w.sub.state.Over() || w.sub.cut || w.sub.resumed && !w.caughtUp() {
 		return nil
 	}
 	for rank := range w.n {
@@ -84,11 +88,11 @@ func (w *world) checkRank(rank int) error {
 	stay, ended, hosts := 0, false, w.rankOf(rank)
 	for _, h := range hosts {
 		lives := w.view.Live(h.p)
-		ended = ended || h.exit != nil && h.exit.Good()
+		ended = ended || h.exit != nil && !h.failed()
 		switch {
-		case lives && (!h.alive || h.exit != nil && !h.exit.Good()):
+		case lives && (!h.alive || h.failed()):
 			return fmt.Errorf("%v has crashed, and the view does not change", h.p)
-		case lives && w.view.AsideSince(h.p) != 0 && w.master(rank) != nil:
+		case lives && h.runs() && w.view.AsideSince(h.p) != 0 && w.master(rank) != nil:
 			return fmt.Errorf("%v has all outcomes of its rank, and stays aside", h.p)
 		case lives && !h.leaves && !h.behind:
 			stay++
@@ -119,14 +123,33 @@ func (w *world) end(r Result) error {
 	case StatusDiverged:
 		return w.checkDiverged(r)
 	case StatusLost:
-		for rank := range w.n {
-			if w.isLost(rank) && (strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) || w.sub.resumed) {
-				return nil
-			}
-		}
-		return fmt.Errorf("R7: the job ends with %+v, and a replica of that rank lives", r)
+		return w.checkLost(r)
+	case abortStatus:
+		return w.checkAborted(r)
 	}
 	return fmt.Errorf("the job ends with %+v", r)
+}
+
+// checkLost checks that a rank is lost, and that the message names it, if a peer is left.
+func (w *world) checkLost(r Result) error {
+	left := slices.ContainsFunc(w.hosts, func(h host) bool { return h.known && h.alive })
+	for rank := range w.n {
+		if w.isLost(rank) && (!left || strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank))) {
+			return nil
+		}
+	}
+	return fmt.Errorf("R7: the job ends with %+v, and a replica of that rank lives", r)
+}
+
+// checkAborted checks that the program has called Abort, and that the user has got the lines before that, unless all
+// replicas are lost.
+func (w *world) checkAborted(r Result) error {
+	for rank := range w.n {
+		if w.aborts && strings.Contains(r.Message, fmt.Sprintf("rank %d called Abort", rank)) && (strings.HasPrefix(w.text(rank), text[0]) || w.isLost(rank)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("R6: the job ends with %+v, and the user has got %q", r, w.user)
 }
 
 // checkAnswer checks that the user has got the whole output of each rank, unless all replicas that computed it are
@@ -160,8 +183,7 @@ func (w *world) checkDiverged(r Result) error {
 // isLost reports whether no replica of a rank is left that computes its output.
 func (w *world) isLost(rank int) bool {
 	return !slices.ContainsFunc(w.rankOf(rank), func(h *host) bool {
-		bad := h.exit != nil && !h.exit.Good()
-		return h.alive && !bad && !h.behind && !h.wrong && !h.hangs && !h.stale && !(h.leaves && w.view.State(h.p) == view.Failed) &&
+		return h.alive && !h.failed() && !h.behind && !h.wrong && !h.hangs && !h.stale && !(h.leaves && w.view.State(h.p) == view.Failed) &&
 			w.view.State(h.p) != view.Vacant
 	})
 }

@@ -58,8 +58,13 @@ var hostActions = []action{
 			h.written++
 			return nil
 		}},
-	{"ends well", program, func(w *world, h *host, _ int) bool { return w.computes(h) && h.written == len(text) },
+	{"ends", program, func(w *world, h *host, _ int) bool { return w.computes(h) && h.written == len(text) },
 		func(w *world, h *host, _ int) error {
+			if w.aborts {
+				h.say(message{kind: saysAborted})
+				h.ends(&Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
+				return nil
+			}
 			h.ends(&Exit{Initialized: !w.plain, Finalized: !w.plain})
 			h.say(message{kind: saysAccount})
 			return nil
@@ -74,7 +79,7 @@ var hostActions = []action{
 			return w.follow(Drained{h.p})
 		}},
 	{"learns which output the user has", fault, func(w *world, h *host, _ int) bool {
-		return w.hears(h) && w.allowed.breaks+w.allowed.kills > 0 && h.acked < int(w.sub.emission.Next(h.p.Rank, Stdout))
+		return w.hears(h) && w.allowed.breaks+w.allowed.kills+w.allowed.cuts > 0 && h.acked < int(w.sub.emission.Next(h.p.Rank, Stdout))
 	}, func(w *world, h *host, _ int) error {
 		h.acked = int(w.sub.emission.Next(h.p.Rank, Stdout))
 		return nil
@@ -91,13 +96,13 @@ var hostActions = []action{
 		return nil
 	}},
 	{"is reported as failed by the other peers", progress, func(w *world, h *host, _ int) bool {
-		return h.used && h.known && !h.alive && w.view.State(h.p) == view.Live && (w.sub == nil || w.sub.resumed) && !w.isPending(h.p, view.Failed)
+		return h.used && h.known && !h.alive && w.view.State(h.p) == view.Live && w.decideAlone() && !w.isPending(h.p, view.Failed)
 	}, func(w *world, h *host, _ int) error {
 		w.pending = append(w.pending, request{view.Change{Process: h.p, To: view.Failed}, true})
 		return nil
 	}},
 	{"makes its process finish", fault, func(w *world, h *host, _ int) bool {
-		return h.used && h.known && h.alive && w.view.Live(h.p) && w.sub == nil && h.exit != nil && h.exit.Good() && !w.isPending(h.p, view.Finished)
+		return h.used && h.known && h.alive && w.view.Live(h.p) && (w.sub == nil || w.sub.cut) && h.exit != nil && h.exit.Good() && !w.isPending(h.p, view.Finished)
 	}, func(w *world, h *host, _ int) error {
 		w.pending = append(w.pending, request{view.Change{Process: h.p, To: view.Finished}, true})
 		return nil
@@ -187,6 +192,9 @@ func (h *host) isHeard(k messageKind) bool {
 	return slices.ContainsFunc(h.said[:h.heard], func(m message) bool { return m.kind == k })
 }
 
+// decideAlone reports whether the peers themselves detect crashed peers.
+func (w *world) decideAlone() bool { return w.sub == nil || w.sub.resumed || w.sub.cut }
+
 // computes reports whether the program of h can continue.
 func (w *world) computes(h *host) bool { return h.runs() && (h.began || w.plain) && !h.behind }
 
@@ -234,7 +242,7 @@ func (w *world) isPending(p view.Process, to view.State) bool {
 // jobActions are the events that belong to no host.
 var jobActions = []action{
 	{"learns the next change", progress, func(w *world, _ *host, _ int) bool {
-		return w.sub != nil && !w.sub.resumed && w.sub.learned < len(w.log)
+		return w.sub != nil && !w.sub.resumed && !w.sub.cut && w.sub.learned < len(w.log)
 	}, func(w *world, _ *host, _ int) error { return w.learn() }},
 	{"takes the changes that its peers report", progress, func(w *world, _ *host, _ int) bool {
 		return w.caughtUp() && w.sub.learned < len(w.log)
@@ -265,6 +273,17 @@ var jobActions = []action{
 	{"waits", waiting, func(w *world, _ *host, _ int) bool {
 		return w.sub != nil && (w.isBackingOff() || !w.sub.state.Begun() && slices.ContainsFunc(w.hosts, func(h host) bool { return h.hangs }))
 	}, func(w *world, _ *host, _ int) error { return w.wait() }},
+	{"is cut off", fault, func(w *world, _ *host, _ int) bool {
+		return w.allowed.cuts > 0 && w.sub != nil && w.begun && !w.sub.resumed && !w.sub.cut
+	}, func(w *world, _ *host, _ int) error { return w.cut() }},
+	{"is in touch again", progress, func(w *world, _ *host, _ int) bool {
+		return w.sub != nil && w.sub.cut && !slices.ContainsFunc(w.hosts, func(h host) bool {
+			return h.used && h.known && !w.sub.lost[w.hostOf(h.p)] && (!h.alive || !h.connected || h.heard < h.expected)
+		})
+	}, func(w *world, _ *host, _ int) error {
+		w.sub.cut = false
+		return nil
+	}},
 	{"is killed", fault, func(w *world, _ *host, _ int) bool { return w.allowed.kills > 0 && w.sub != nil && w.begun },
 		func(w *world, _ *host, _ int) error { return w.kill() }},
 	{"is killed before it has recorded a position", fault, func(w *world, _ *host, _ int) bool {

@@ -27,6 +27,8 @@ func (w *world) hear(h *host, _ int) error {
 			s.entry.Arrived(h.p, w.time())
 		}
 		return w.follow(Exited{h.p, *h.exit})
+	case saysAborted:
+		return w.follow(Aborted{h.p, abortStatus, "", hostOf(h.p)})
 	case saysAccount:
 		if s.state.View().State(h.p) == view.Failed {
 			return nil
@@ -38,7 +40,7 @@ func (w *world) hear(h *host, _ int) error {
 	case saysLeaves:
 		return w.follow(Leaves{h.p})
 	case saysStalled:
-		if s.resumed {
+		if s.resumed || s.cut {
 			return nil
 		}
 		return w.follow(Unresponsive{m.about})
@@ -71,6 +73,9 @@ func (w *world) giveUp(h *host) {
 	w.sub.lost[i], w.sub.leaders[i], w.sub.drained[i] = false, false, false
 	*h = host{alive: h.alive}
 }
+
+// abortStatus is the status that a program passes to Abort.
+const abortStatus = 3
 
 func (w *world) time() time.Time { return time.Unix(0, 0).Add(w.now) }
 
@@ -204,10 +209,10 @@ func (w *world) carryOut(out Effects) error {
 		w.recordLeaders(s)
 	}
 	if out.Begin {
-		w.begun = true
 		if err := w.checkBegin(); err != nil {
 			return err
 		}
+		w.begun = true
 	}
 	for _, c := range out.Propose {
 		if err := w.checkRequest(c); err != nil {
@@ -285,7 +290,9 @@ func (w *world) recruiting(rank int) bool {
 }
 
 // mayHeal reports whether the submitter replaces lost replicas now.
-func (w *world) mayHeal() bool { return w.sub != nil && w.r > 1 && (!w.sub.resumed || w.caughtUp()) }
+func (w *world) mayHeal() bool {
+	return w.sub != nil && w.r > 1 && !w.sub.cut && (!w.sub.resumed || w.caughtUp())
+}
 
 // heals reports whether heal has something to do.
 func (w *world) heals(*host, int) bool {
@@ -380,6 +387,22 @@ func (w *world) kill() error {
 		h := &w.hosts[i]
 		if h.connected = false; !h.known {
 			*h = host{alive: h.alive}
+		}
+	}
+	return nil
+}
+
+// cut breaks all streams. Recruits that have not joined are given up.
+func (w *world) cut() error {
+	w.allowed.cuts--
+	w.sub.cut, w.sub.search = true, -1
+	for i := range w.hosts {
+		h := &w.hosts[i]
+		switch h.connected = false; {
+		case h.used && !h.known:
+			w.giveUp(h)
+		case h.used && w.sub.state.View().State(h.p) == view.Vacant:
+			h.alive, w.sub.lost[i] = false, true
 		}
 	}
 	return nil

@@ -35,6 +35,7 @@ type faults struct {
 	deaths   int // of processes
 	breaks   int // of streams
 	kills    int // of the submitter's process
+	cuts     int // times that the submitter is cut off from all peers
 	unkept   int // positions that are not recorded before a kill
 	departs  int // peers whose owners take the machine back
 	moves    int // reports that a replica is ahead of its master
@@ -49,6 +50,7 @@ type scenario struct {
 	n, r    int
 	free    int  // peers that can run a recruit
 	plain   bool // the program does not use mpj
+	aborts  bool // the program ends with Abort
 	allowed faults
 }
 
@@ -97,6 +99,7 @@ type messageKind byte
 const (
 	saysInitialized messageKind = iota
 	saysExited
+	saysAborted
 	saysAccount
 	saysAhead
 	saysLeaves
@@ -114,6 +117,7 @@ type submitter struct {
 	of       map[view.Process]Account
 	odd      map[view.Process]bool
 	resumed  bool
+	cut      bool   // cut off, or some peers have yet to reconnect
 	learned  int    // number of changes of the log that State knows
 	leaders  []bool // by host: has been an output leader
 	lost     []bool // by host: given up
@@ -196,8 +200,11 @@ func (h *host) output(from int) (data string) {
 	return data
 }
 
-// runs reports whether the program of the process can go on.
+// runs reports whether the program of the process can continue.
 func (h *host) runs() bool { return h.used && h.alive && h.exit == nil && !h.hangs }
+
+// failed reports whether the process ended otherwise than its program wanted.
+func (h *host) failed() bool { return h.exit != nil && !h.exit.Good() && h.exit.Reason == "" }
 
 func (w *world) clone() *world {
 	c := *w
@@ -232,7 +239,7 @@ func flags(set ...bool) (b byte) {
 // appendKey appends a key that is the same for states with the same future. The reasons of failures do not matter.
 func (w *world) appendKey(b []byte) []byte {
 	f := w.allowed
-	b = append(b, byte(f.crashes), byte(f.deaths), byte(f.breaks), byte(f.kills), byte(f.unkept), byte(f.departs), byte(f.moves),
+	b = append(b, byte(f.crashes), byte(f.deaths), byte(f.breaks), byte(f.kills), byte(f.cuts), byte(f.unkept), byte(f.departs), byte(f.moves),
 		byte(f.silences), byte(f.hangs), byte(f.wrongs), flags(w.begun, w.result != nil, w.sub != nil))
 	for i := range w.hosts {
 		b = w.hosts[i].appendKey(b)
@@ -303,7 +310,7 @@ func (h *host) appendKey(b []byte) []byte {
 }
 
 func (s *submitter) appendKey(b []byte, now time.Duration) []byte {
-	b = append(b, flags(s.resumed, s.done, s.state.begun, s.state.over), byte(s.learned), byte(s.search), byte(len(s.state.expected)))
+	b = append(b, flags(s.resumed, s.cut, s.done, s.state.begun, s.state.over), byte(s.learned), byte(s.search), byte(len(s.state.expected)))
 	for _, rank := range s.state.expected {
 		b = append(b, byte(rank))
 	}
