@@ -260,7 +260,7 @@ func (c *recruitment) startRecruit(l *link) {
 }
 
 // enter requests the view in which a recruit joins its rank. The recruit waits in mpj.Init and has
-// a key. Before that, enter tells all peers where the process runs.
+// a key. Before that, enter records the recruit and tells all peers where the process runs.
 func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	p := r.process
 	s := c.state.Apply(job.Recruited{Process: p})
@@ -274,6 +274,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 		r.phase = recruitEntering
 		undo()
 		c.state.Apply(job.JoinWithdrawn{Rank: p.Rank})
+		c.tellLacking(p.Rank, fmt.Sprintf("a new replica cannot be recorded: %v", err))
 		c.dropAddition(l, r, err)
 		return nil
 	}

@@ -153,9 +153,10 @@ func TestResumedJobAdmitsThePredecessorsRecruit(t *testing.T) {
 // so the next one gets its number and process. Its slot is released.
 func TestResumedJobReplacesAFailedRecruit(t *testing.T) {
 	skip.Long(t)
+	const cannotBeKept = "it cannot be kept"
 	for name, fails := range map[string]func(p *part, folder string){
 		"it refuses": func(p *part, _ string) { p.prepared("no room") },
-		"it cannot be kept": func(p *part, folder string) {
+		cannotBeKept: func(p *part, folder string) {
 			p.prepared("")
 			p.started("")
 			if err := os.Rename(folder, folder+".away"); err != nil {
@@ -196,6 +197,9 @@ func TestResumedJobReplacesAFailedRecruit(t *testing.T) {
 			o.want(job.StatusOK, "")
 			o.wrote(0, job.Stdout, "a\n")
 			o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+			if name == cannotBeKept {
+				o.told("rank 0 still lacks a replica: a new replica cannot be recorded")
+			}
 		})
 	}
 }

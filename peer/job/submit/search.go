@@ -180,7 +180,7 @@ func (c *recruitment) handleFound(f finding) {
 	}}})
 }
 
-// tellWait tells the user why a rank still lacks a replica, once per reason.
+// tellWait tells the user why no peer was found for a rank.
 func (c *recruitment) tellWait(rank int, err error) {
 	why := "no peer that is asked grants a slot"
 	if errors.Is(err, errNoOther) {
@@ -189,6 +189,11 @@ func (c *recruitment) tellWait(rank int, err error) {
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok && short.Reasons[reservation.SameMachine] == short.Considered {
 		why = "the peers with a free slot are on machines that run the rank already"
 	}
+	c.tellLacking(rank, why)
+}
+
+// tellLacking tells the user that a rank still lacks a replica, once per reason.
+func (c *recruitment) tellLacking(rank int, why string) {
 	if slices.Contains(c.lacking[rank], why) {
 		return
 	}
