@@ -52,7 +52,7 @@ var errNoRendezvous = errors.New("not this network's rendezvous")
 // protocol violation of the announcing peer.
 func (a *announcements) Put(ctx context.Context, key datastore.Key, value []byte) error {
 	if !strings.HasPrefix(key.String(), a.prefix) {
-		a.conduct.Note(announcerOf(key), "announces a record that is not an offer", errNoRendezvous)
+		a.conduct.Note(decodePeer(key.BaseNamespace()), "announces a record that is not an offer", errNoRendezvous)
 		return nil
 	}
 	a.mu.Lock()
@@ -75,7 +75,6 @@ func (a *announcements) forgetOne(ctx context.Context) error {
 	return nil
 }
 
-// Delete implements datastore.Datastore.
 func (a *announcements) Delete(ctx context.Context, key datastore.Key) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -87,8 +86,6 @@ func (a *announcements) Delete(ctx context.Context, key datastore.Key) error {
 func (a *announcements) Batch(context.Context) (datastore.Batch, error) {
 	return datastore.NewBasicBatch(a), nil
 }
-
-func announcerOf(key datastore.Key) p2ppeer.ID { return decodePeer(key.BaseNamespace()) }
 
 // decodePeer decodes a peer ID from a datastore key. It returns "" for invalid text.
 func decodePeer(text string) p2ppeer.ID {
@@ -104,8 +101,5 @@ type noCache struct {
 	simplelru.LRUCache // the option's type demands version 1; nil, as the DHT calls only the methods below
 }
 
-// Get implements simplelru.LRUCache.
 func (noCache) Get(any) (any, bool) { return nil, false }
-
-// Add implements simplelru.LRUCache.
-func (noCache) Add(any, any) bool { return false }
+func (noCache) Add(any, any) bool   { return false }

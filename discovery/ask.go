@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
@@ -37,19 +38,13 @@ type offers struct {
 	reach       *reach
 	coordinates *coordinates
 	locate      func(context.Context, p2ppeer.ID) error // finds the addresses of a peer
-	work        *background
+	work        *background.Work
 	conduct     *misconduct.Log
 }
 
 // serve answers each request on one stream with the current offer or with an echo.
 func (o *offers) serve(stream network.Stream) {
-	if !o.work.enter() {
-		stream.Reset()
-		return
-	}
-	defer o.work.leave()
 	defer stream.Close()
-	defer context.AfterFunc(o.work.ctx, func() { stream.Reset() })()
 	stream.SetDeadline(time.Now().Add(serveTimeout))
 
 	r, w := pbio.NewDelimitedReader(stream, maxRequest), pbio.NewDelimitedWriter(stream)
@@ -80,11 +75,7 @@ func (o *offers) answer(req *pb.Request, asker p2ppeer.ID) (*pb.Response, error)
 	if req.GetEcho() {
 		return &pb.Response{}, nil
 	}
-	key := o.host.Peerstore().PrivKey(o.host.ID())
-	if key == nil {
-		return nil, errors.New("seal offer: the host has no private key")
-	}
-	envelope, err := sealOffer(o.ownOffer(asker), key)
+	envelope, err := sealOffer(o.ownOffer(asker), o.host.Peerstore().PrivKey(o.host.ID()))
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +192,6 @@ func (o *offers) offerOf(ctx context.Context, info p2ppeer.AddrInfo) (Candidate,
 	return Candidate{AddrInfo: p2ppeer.AddrInfo{ID: info.ID, Addrs: o.host.Addrs()}, Offer: offer}, nil
 }
 
-// ownOffer returns the local peer's current offer to asker.
 func (o *offers) ownOffer(asker p2ppeer.ID) Offer {
 	offer := o.cfg.Offer()
 	if o.cfg.Machine != nil {

@@ -29,10 +29,10 @@ type answer struct {
 // ctx ends first, it returns ctx's error and the candidates found so far. Finding fewer slots than needed
 // is not an error; the caller has to count them.
 func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Considered, error) {
-	if !s.work.enter() {
+	if !s.work.Enter() {
 		return nil, nil, fmt.Errorf("search for candidates: %w", context.Canceled)
 	}
-	defer s.work.leave()
+	defer s.work.Leave()
 	search := &search{
 		s:       s,
 		core:    newGathering(need, s.cfg.parallel(need), s.cfg.Grace),
@@ -64,7 +64,7 @@ func (q *search) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer q.wg.Wait()
 	defer cancel() // stops finder and askers
-	defer context.AfterFunc(q.s.work.ctx, cancel)()
+	defer context.AfterFunc(q.s.work.Context(), cancel)()
 
 	for _, id := range q.core.need.Only { // first, so that other hints cannot crowd them out
 		q.addPeer(p2ppeer.AddrInfo{ID: id})

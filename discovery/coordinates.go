@@ -47,19 +47,14 @@ func newCoordinates() *coordinates {
 	return &coordinates{client: client, known: make(map[p2ppeer.ID]position)}
 }
 
-// here returns this peer's own coordinate.
 func (c *coordinates) here() *coordinate.Coordinate { return c.client.GetCoordinate() }
 
 // measured records the position that a peer claims, and updates this peer's own position with the measured
 // round trip.
 func (c *coordinates) measured(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Duration) {
-	if at == nil {
-		return
+	if at != nil && c.move(id, at, rtt) {
+		c.note(id, position{at, true})
 	}
-	if !c.move(id, at, rtt) {
-		return
-	}
-	c.note(id, position{at, true})
 }
 
 // move updates this peer's coordinate with a measurement and reports whether the result is plausible. It
@@ -79,11 +74,6 @@ func (c *coordinates) move(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Du
 	}
 	_ = c.client.SetCoordinate(before) // valid before the update
 	return false
-}
-
-// heard records a peer's position as another peer reports it.
-func (c *coordinates) heard(id p2ppeer.ID, at *coordinate.Coordinate) {
-	c.note(id, position{at, false})
 }
 
 func (c *coordinates) note(id p2ppeer.ID, at position) {
@@ -141,7 +131,7 @@ func (c *coordinates) applyHearsay(all []*pb.Hearsay) {
 		id, err := p2ppeer.IDFromBytes(h.GetPeer())
 		at := fromPB(h.GetPosition())
 		if err == nil && at != nil && checkCoordinate(at) == nil {
-			c.heard(id, at)
+			c.note(id, position{at, false})
 		}
 	}
 }

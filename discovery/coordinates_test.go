@@ -81,7 +81,7 @@ func TestSearchAsksTheNearestFirst(t *testing.T) {
 	// The searcher has hearsay of this many peers, and has measured some of the others itself.
 	knowing := func(heard int) func(p2ppeer.ID) (time.Duration, bool) {
 		for _, i := range rng.Perm(n - 1)[:heard] {
-			all[searcher].heard(id(i+1), all[i+1].here())
+			all[searcher].note(id(i+1), position{all[i+1].here(), false})
 		}
 		return all[searcher].estimate
 	}
@@ -185,12 +185,12 @@ func TestCoordinatesAreBoundedAndFirstHandIsPreferred(t *testing.T) {
 	far := at.Clone()
 	far.Vec[0] = 9
 	c.measured(id(0), at, time.Millisecond)
-	c.heard(id(0), far)
+	c.note(id(0), position{far, false})
 	if rtt, ok := c.estimate(id(0)); !ok || rtt > time.Second {
 		t.Errorf("got %v, %t: hearsay replaced the peer's own position", rtt, ok)
 	}
 	for i := range 2 * maxCoordinates {
-		c.heard(id(i+1), at)
+		c.note(id(i+1), position{at, false})
 	}
 	if len(c.known) != maxCoordinates || c.needsMore() {
 		t.Errorf("%d coordinates are known, or more are needed", len(c.known))

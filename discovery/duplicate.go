@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
 	"sync"
@@ -14,13 +13,14 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/libp2p/go-libp2p/core/record"
 	"github.com/libp2p/go-msgio/pbio"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/multiformats/go-multistream"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 )
 
 // duplicateProtocol carries one TwinRequest and its TwinResponse. Peers use it to detect another process
@@ -67,11 +67,11 @@ type duplicates struct {
 	reported sync.Once
 	instance []byte    // random mark of this process
 	started  time.Time // start of this process
-	work     *background
+	work     *background.Work
 	conduct  *misconduct.Log
 }
 
-func newDuplicates(h host.Host, report func(*DuplicateError), work *background, conduct *misconduct.Log) *duplicates {
+func newDuplicates(h host.Host, report func(*DuplicateError), work *background.Work, conduct *misconduct.Log) *duplicates {
 	return &duplicates{host: h, report: report, instance: newInstance(), started: time.Now(), work: work, conduct: conduct}
 }
 
@@ -84,17 +84,9 @@ func newInstance() []byte {
 
 // prove signs an answer to nonce.
 func (d *duplicates) prove(nonce []byte) ([]byte, error) {
-	key := d.host.Peerstore().PrivKey(d.host.ID())
-	if key == nil {
-		return nil, errors.New("prove the identity: the host has no private key")
-	}
 	p := d.proof()
 	p.Nonce = nonce
-	envelope, err := record.Seal(&p, key)
-	if err != nil {
-		return nil, fmt.Errorf("prove the identity: %w", err)
-	}
-	return envelope.Marshal()
+	return sealed.Seal(&p, d.host.Peerstore().PrivKey(d.host.ID()))
 }
 
 // proof returns this process's unsigned proof. Its uptime is measured with the wall clock, because the
@@ -106,13 +98,8 @@ func (d *duplicates) proof() proof {
 
 // serve answers one TwinRequest.
 func (d *duplicates) serve(stream network.Stream) {
-	if !d.work.enter() {
-		stream.Reset()
-		return
-	}
-	defer d.work.leave()
 	defer stream.Close()
-	ctx, cancel := context.WithTimeout(d.work.ctx, duplicateTimeout)
+	ctx, cancel := context.WithTimeout(d.work.Context(), duplicateTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { stream.Reset() })()
 	if err := d.answer(ctx, stream); err != nil {

@@ -43,11 +43,8 @@ func (f *Filter) matches(o *Offer) *Refusal {
 	if f.OS != "" && f.OS != o.OS || f.Arch != "" && f.Arch != o.Arch {
 		return refuse(OtherPlatform, "%s/%s", o.OS, o.Arch)
 	}
-	if has := o.slotMemory(); has < f.MinMemory {
+	if has := o.MemoryBytes / uint64(max(o.SlotsTotal, 1)); has < f.MinMemory {
 		return refuse(TooSmall, "%s of memory for each slot, %s wanted", humanize.IBytes(has), humanize.IBytes(f.MinMemory))
 	}
 	return nil
 }
-
-// slotMemory returns the memory of each of o's slots, in bytes.
-func (o *Offer) slotMemory() uint64 { return o.MemoryBytes / uint64(max(o.SlotsTotal, 1)) }

@@ -173,7 +173,6 @@ func (g *gathering) accepted(c Candidate, now time.Time) {
 	}
 }
 
-// refused records that id is not a candidate.
 func (g *gathering) refused(id p2ppeer.ID, r *Refusal) {
 	if g.settle(id) {
 		g.considered = append(g.considered, Considered{id, r.Reason, r.Err})
@@ -203,7 +202,6 @@ func (g *gathering) overbooked() bool {
 	return !g.need.All && g.need.Wide == 0 && g.slots >= g.need.Slots+extra
 }
 
-// done reports whether the search is over at now.
 func (g *gathering) done(now time.Time) bool {
 	if g.open == 0 && (g.overbooked() || g.ended && len(g.queue) == 0) {
 		return true

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/recording"
 )
@@ -57,7 +58,7 @@ func FuzzConverse(f *testing.F) {
 func FuzzTwinRequest(f *testing.F) {
 	h := newHost(f)
 	_, stranger := fixedKey(f)
-	d := newDuplicates(h, nil, newBackground(context.Background()), nil)
+	d := newDuplicates(h, nil, background.New(context.Background()), nil)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
 	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce}))
 	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce, Instance: newInstance()}))

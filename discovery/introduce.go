@@ -44,8 +44,8 @@ func (s *Service) Introduced(ctx context.Context) error {
 		case <-changed:
 		case <-ctx.Done():
 			return fmt.Errorf("wait for an introduction: %w", ctx.Err())
-		case <-s.work.ctx.Done():
-			return fmt.Errorf("wait for an introduction: discovery closed: %w", s.work.ctx.Err())
+		case <-s.work.Context().Done():
+			return fmt.Errorf("wait for an introduction: discovery closed: %w", s.work.Context().Err())
 		}
 	}
 }
@@ -84,28 +84,20 @@ func (s *Service) supernodeConnected() bool {
 func (s *Service) meetSupernodes(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.IntroduceTimeout)
 	defer cancel()
-	failures := make(chan string, len(s.cfg.Supernodes))
-	met := make(chan struct{}, len(s.cfg.Supernodes))
+	results := make(chan error, len(s.cfg.Supernodes))
 	var wg sync.WaitGroup
 	for _, ai := range s.cfg.Supernodes {
-		wg.Go(func() {
-			if err := s.reachSupernode(ctx, ai); err != nil {
-				failures <- supernodeError(ai, err)
-				return
-			}
-			met <- struct{}{}
-		})
+		wg.Go(func() { results <- supernodeError(ai, s.reachSupernode(ctx, ai)) })
 	}
 	defer wg.Wait()
 	defer cancel() // does not wait for the remaining supernodes
 	var causes []string
 	for range s.cfg.Supernodes {
-		select {
-		case <-met:
+		err := <-results
+		if err == nil {
 			return nil
-		case f := <-failures:
-			causes = append(causes, f)
 		}
+		causes = append(causes, err.Error())
 	}
 	return fmt.Errorf("no supernode reached: %s", strings.Join(causes, "; "))
 }

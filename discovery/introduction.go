@@ -10,18 +10,21 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 )
 
-// supernodeError returns the reason why a supernode could not introduce this peer: one line with each
-// address tried and its cause, in place of libp2p's multi-line message.
-func supernodeError(supernode p2ppeer.AddrInfo, err error) string {
+// supernodeError returns err as the reason why a supernode could not introduce this peer, or nil if err is nil: one
+// line with each address tried and its cause, in place of libp2p's multi-line message.
+func supernodeError(supernode p2ppeer.AddrInfo, err error) error {
 	dial, ok := errors.AsType[*swarm.DialError](err)
-	if !ok || len(dial.DialErrors) == 0 {
-		return fmt.Sprintf("%v: %v", supernode, err)
+	switch {
+	case err == nil:
+		return nil
+	case !ok || len(dial.DialErrors) == 0:
+		return fmt.Errorf("%v: %w", supernode, err)
 	}
 	causes := make([]string, len(dial.DialErrors))
 	for i, d := range dial.DialErrors {
 		causes[i] = fmt.Sprintf("%s: %v", d.Address, d.Cause)
 	}
-	return fmt.Sprintf("%s at %s", supernode.ID, strings.Join(causes, ", "))
+	return fmt.Errorf("%s at %s", supernode.ID, strings.Join(causes, ", "))
 }
 
 // introduction is the state of the attempts to be introduced.
@@ -32,8 +35,6 @@ type introduction struct {
 	attempts int           // number of finished attempts
 	changed  chan struct{} // closed and replaced at the end of each attempt
 }
-
-func newIntroduction() *introduction { return &introduction{changed: make(chan struct{})} }
 
 // finished records the outcome of an attempt and wakes the waiting callers.
 func (i *introduction) finished(err error) {

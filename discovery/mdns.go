@@ -84,7 +84,6 @@ func mdnsName(network string) string {
 	return "_p2pmpi-" + hex.EncodeToString(sum[:3]) + "._udp"
 }
 
-// onlyLoopback reports whether all addrs are loopback addresses.
 func onlyLoopback(addrs []ma.Multiaddr) bool {
 	return !slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return !manet.IsIPLoopback(a) })
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/reliability"
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
@@ -69,16 +69,8 @@ type Offer struct {
 	Expires  time.Time
 }
 
-var _ record.Record = (*Offer)(nil)
-
-// offerCodec is the payload type of an envelope that holds an Offer.
-var offerCodec = []byte("/p2pmpi/offer")
-
-// Domain returns the signature domain, which keeps an offer's signature from being valid elsewhere.
-func (o *Offer) Domain() string { return "p2pmpi-offer" }
-
-// Codec returns the payload type of an envelope that holds an offer.
-func (o *Offer) Codec() []byte { return offerCodec }
+// Kind implements sealed.Record.
+func (o *Offer) Kind() string { return "offer" }
 
 // MarshalRecord encodes o.
 func (o *Offer) MarshalRecord() ([]byte, error) {
@@ -160,22 +152,18 @@ func sealOffer(o Offer, key crypto.PrivKey) ([]byte, error) {
 	if err := o.valid(); err != nil {
 		return nil, fmt.Errorf("seal offer: %w", err)
 	}
-	envelope, err := record.Seal(&o, key)
-	if err != nil {
-		return nil, fmt.Errorf("seal offer: %w", err)
-	}
-	data, err := envelope.Marshal()
-	if err != nil {
-		return nil, fmt.Errorf("seal offer: %w", err)
-	}
-	return data, nil
+	return sealed.Seal(&o, key)
 }
 
 // openOffer decodes an envelope received from the peer from and returns its offer. The offer must be signed by
 // from itself, belong to this network and protocol version, be plausible, and not be expired at now.
 // Otherwise openOffer returns a *Refusal with the reason.
 func openOffer(data []byte, from p2ppeer.ID, network string, now time.Time) (Offer, error) {
-	o, err := openSigned(data, from)
+	var o Offer
+	signer, err := sealed.Open(data, maxEnvelope, &o)
+	if err == nil && (o.Peer != from || signer != from) {
+		err = errors.New("signed by another peer")
+	}
 	if err != nil {
 		return Offer{}, &Refusal{BadOffer, err}
 	}
@@ -190,25 +178,6 @@ func openOffer(data []byte, from p2ppeer.ID, network string, now time.Time) (Off
 	}
 	if err := o.current(now); err != nil {
 		return Offer{}, &Refusal{Expired, err}
-	}
-	return o, nil
-}
-
-// openSigned decodes an envelope and verifies that from signed it.
-func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
-	if len(data) > maxEnvelope {
-		return Offer{}, fmt.Errorf("envelope of %d bytes, at most %d allowed", len(data), maxEnvelope)
-	}
-	var o Offer
-	envelope, err := record.ConsumeTypedEnvelope(data, &o)
-	if err != nil {
-		return Offer{}, err
-	}
-	if string(envelope.PayloadType) != string(offerCodec) {
-		return Offer{}, errors.New("the envelope contains no offer")
-	}
-	if o.Peer != from || !from.MatchesPublicKey(envelope.PublicKey) {
-		return Offer{}, errors.New("signed by another peer")
 	}
 	return o, nil
 }

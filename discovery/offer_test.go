@@ -13,11 +13,11 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/reliability"
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
@@ -48,13 +48,9 @@ func testOffer(id p2ppeer.ID) Offer {
 }
 
 // sealUnchecked signs r without validation, as a hostile peer would.
-func sealUnchecked(t testing.TB, r record.Record, key crypto.PrivKey) []byte {
+func sealUnchecked(t testing.TB, r sealed.Record, key crypto.PrivKey) []byte {
 	t.Helper()
-	envelope, err := record.Seal(r, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := envelope.Marshal()
+	data, err := sealed.Seal(r, key)
 	if err != nil {
 		t.Fatal(err)
 	}

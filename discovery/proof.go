@@ -8,10 +8,10 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 )
 
 const (
@@ -27,22 +27,12 @@ type proof struct {
 	Up       time.Duration
 }
 
-var _ record.Record = (*proof)(nil)
+func (p *proof) Kind() string { return "twin" }
 
-var proofCodec = []byte("/p2pmpi/twin")
-
-// Domain returns the signature domain, which keeps a proof's signature from being valid elsewhere.
-func (p *proof) Domain() string { return "p2pmpi-twin" }
-
-// Codec returns the payload type of an envelope that holds a proof.
-func (p *proof) Codec() []byte { return proofCodec }
-
-// MarshalRecord encodes p.
 func (p *proof) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.TwinProof{Nonce: p.Nonce, Instance: p.Instance, UpMillis: uint64(p.Up.Milliseconds())})
 }
 
-// UnmarshalRecord decodes data into p.
 func (p *proof) UnmarshalRecord(data []byte) error {
 	var m pb.TwinProof
 	if err := proto.Unmarshal(data, &m); err != nil {
@@ -56,18 +46,12 @@ func (p *proof) UnmarshalRecord(data []byte) error {
 // openProof decodes the envelope that answers nonce and returns its proof, if it is signed with the key
 // of id.
 func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
-	if len(data) > maxProof {
-		return proof{}, fmt.Errorf("proof of %d bytes, at most %d allowed", len(data), maxProof)
-	}
 	var p proof
-	envelope, err := record.ConsumeTypedEnvelope(data, &p)
-	if err != nil {
-		return proof{}, err
-	}
+	signer, err := sealed.Open(data, maxProof, &p)
 	switch {
-	case !bytes.Equal(envelope.PayloadType, proofCodec):
-		return proof{}, errors.New("the envelope contains no proof")
-	case !id.MatchesPublicKey(envelope.PublicKey):
+	case err != nil:
+		return proof{}, err
+	case signer != id:
 		return proof{}, errors.New("signed by another peer")
 	case len(p.Instance) != instanceSize || len(nonce) != nonceSize || !bytes.Equal(p.Nonce, nonce):
 		return proof{}, errors.New("the nonce does not match")

@@ -32,17 +32,9 @@ func newReach(h host.Host) (*reach, error) {
 
 // watch processes events until ctx ends.
 func (r *reach) watch(ctx context.Context) {
-	defer r.events.Close()
-	for {
-		select {
-		case e, ok := <-r.events.Out():
-			if !ok {
-				return
-			}
-			r.note(e)
-		case <-ctx.Done():
-			return
-		}
+	context.AfterFunc(ctx, func() { r.events.Close() })
+	for e := range r.events.Out() { // until the subscription is closed
+		r.note(e)
 	}
 }
 

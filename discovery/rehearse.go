@@ -85,7 +85,6 @@ type reply struct {
 	Reply
 }
 
-// ask asks the peers that the core wants asked.
 func (p *rehearsed) ask() {
 	for _, id := range p.core.ask() {
 		a := p.Ask(id)

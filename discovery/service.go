@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/discovery/routing"
 
 	"github.com/p2pmpi/p2pmpi/discovery/connected"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
@@ -30,7 +31,7 @@ type Service struct {
 	intro      *introduction
 	offers     *offers
 	duplicates *duplicates
-	work       *background
+	work       *background.Work
 }
 
 // New joins cfg.Network over h, which the caller keeps owning. It starts to look for supernodes in the
@@ -51,20 +52,20 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
-	work := newBackground(ctx)
+	work := background.New(ctx)
 	s := &Service{
 		cfg:        cfg,
 		host:       h,
 		dht:        d,
 		rendezvous: routing.NewRoutingDiscovery(d),
 		book:       newBook(),
-		intro:      newIntroduction(),
+		intro:      &introduction{changed: make(chan struct{})},
 		duplicates: newDuplicates(h, cfg.Duplicate, work, conduct),
 		work:       work,
 	}
 	s.offers = &offers{cfg: cfg, host: h, reach: reach, coordinates: newCoordinates(), locate: s.Locate, work: work, conduct: conduct}
-	if s.connected, err = connected.New(work.ctx, h, s.connections()); err != nil {
-		work.stop()
+	if s.connected, err = connected.New(work.Context(), h, s.connections()); err != nil {
+		work.Stop()
 		return nil, errors.Join(err, reach.events.Close(), d.Close())
 	}
 	s.start()
@@ -114,28 +115,32 @@ const kadSuffix = "/kad/1.0.0"
 func kadProtocol(network string) protocol.ID { return dhtPrefix(network) + kadSuffix }
 
 func (s *Service) start() {
-	s.work.run(s.offers.reach.watch)
+	s.work.Go(s.offers.reach.watch)
 	if s.cfg.Offer != nil {
-		s.host.SetStreamHandler(offerProtocol, s.offers.serve)
-		s.work.run(s.advertiseLoop)
-		s.work.every(measureEvery, func(ctx context.Context) { s.offers.measure(ctx, s.book) })
+		s.serve(offerProtocol, s.offers.serve)
+		s.work.Go(s.advertiseLoop)
+		s.work.Every(measureEvery, func(ctx context.Context) { s.offers.measure(ctx, s.book) })
 	}
 	if s.cfg.DHTServer {
-		s.host.SetStreamHandler(duplicateProtocol, s.duplicates.serve)
+		s.serve(duplicateProtocol, s.duplicates.serve)
 	}
 	if s.cfg.Duplicate != nil {
-		s.work.every(duplicateEvery, s.duplicates.askRandom)
+		s.work.Every(duplicateEvery, s.duplicates.askRandom)
 	}
 	s.connected.Start()
 	if s.cfg.MDNS {
-		s.work.run((&lan{s}).loop)
+		s.work.Go((&lan{s}).loop)
 	}
+}
+
+func (s *Service) serve(id protocol.ID, handle network.StreamHandler) {
+	s.host.SetStreamHandler(id, func(stream network.Stream) { s.work.Serve(stream, func() { handle(stream) }) })
 }
 
 // Close leaves the network and returns when all goroutines of the service have ended. The host stays
 // open.
 func (s *Service) Close() error {
-	if !s.work.stop() {
+	if !s.work.Stop() {
 		return nil
 	}
 	if s.cfg.Offer != nil {
@@ -144,7 +149,7 @@ func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(duplicateProtocol)
 	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close does not remove it
 	err := s.connected.Close()
-	s.work.wait()
+	s.work.Wait()
 	if err := errors.Join(err, s.dht.Close()); err != nil {
 		return fmt.Errorf("close discovery: %w", err)
 	}

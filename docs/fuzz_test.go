@@ -20,7 +20,6 @@ var decoding = map[string]bool{
 
 // undecoded lists packages that make such calls, but decode no input from other peers.
 var undecoded = map[string]string{
-	"cmd/internal/localnet":          "the output of its children",
 	"cmd/internal/program":           "the submitter's files",
 	"e2e/bench/finding/sim":          "names that it made itself",
 	"mpj/internal/guest":             "answers of the engine that it runs in",

@@ -59,13 +59,13 @@ func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 						w.RandomPhases()
 					}
 					w.Crash(w.Rand.IntN(n), 15*simPeriod+time.Duration(w.Rand.Int64N(int64(10*simPeriod))))
-					w.Run(time.Duration(30+faultdetect.Rounds(n)) * simPeriod)
+					w.Run(time.Duration(30+faultdetect.DBRR.Rounds(n)) * simPeriod)
 					worst = max(worst, slowest(t, w))
 				}
-				if bound := float64(faultdetect.Rounds(n) + 2); worst > bound {
+				if bound := float64(faultdetect.DBRR.Rounds(n) + 2); worst > bound {
 					t.Errorf("n=%d: failed %.2f periods after the crash, want at most %.0f", n, worst, bound)
 				}
-				t.Logf("n=%3d: 2⌈log₂ n⌉ = %2d, failed everywhere after %.2f periods", n, faultdetect.Rounds(n), worst)
+				t.Logf("n=%3d: 2⌈log₂ n⌉ = %2d, failed everywhere after %.2f periods", n, faultdetect.DBRR.Rounds(n), worst)
 			}
 		})
 	}
@@ -77,9 +77,9 @@ func TestF1SilenceSoonAfterTheStart(t *testing.T) {
 	for _, n := range sizes {
 		w := newWorld(t, n, uint64(n))
 		w.Crash(w.Rand.IntN(n), time.Duration(faultdetect.HalfRounds(n)+1)*simPeriod)
-		w.Run(time.Duration(3*faultdetect.Rounds(n)+startGrace) * simPeriod)
-		if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
-			t.Errorf("n=%d: failed %.2f periods after the crash, want at most %d", n, worst, faultdetect.Rounds(n)+2)
+		w.Run(time.Duration(3*faultdetect.DBRR.Rounds(n)+startGrace) * simPeriod)
+		if worst := slowest(t, w); worst > float64(faultdetect.DBRR.Rounds(n)+2) {
+			t.Errorf("n=%d: failed %.2f periods after the crash, want at most %d", n, worst, faultdetect.DBRR.Rounds(n)+2)
 		}
 	}
 }
@@ -118,8 +118,8 @@ func expectLearned(t *testing.T, w *sim.World, set uint32) {
 		}
 	}
 	w.Run(45 * simPeriod)
-	if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
-		t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, faultdetect.Rounds(n)+2)
+	if worst := slowest(t, w); worst > float64(faultdetect.DBRR.Rounds(n)+2) {
+		t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, faultdetect.DBRR.Rounds(n)+2)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestV3NoFalseFailure(t *testing.T) {
 // pauseOne stops one member at a time, for as long as is tolerated.
 func pauseOne(w *sim.World) {
 	w.RandomPhases()
-	turn := time.Duration(faultdetect.Rounds(len(w.Detectors))+1) * simPeriod
+	turn := time.Duration(faultdetect.DBRR.Rounds(len(w.Detectors))+1) * simPeriod
 	longest := turn - 2*simPeriod - 2*w.Latency
 	for from := 5 * simPeriod; from < 800*simPeriod; {
 		i := w.Rand.IntN(len(w.Detectors))
@@ -172,7 +172,7 @@ func pauseOne(w *sim.World) {
 // for half as long.
 func pauseMany(w *sim.World) {
 	w.RandomPhases()
-	turn := time.Duration(faultdetect.Rounds(len(w.Detectors))+1) * simPeriod
+	turn := time.Duration(faultdetect.DBRR.Rounds(len(w.Detectors))+1) * simPeriod
 	for i := range w.Detectors {
 		for from := 5 * simPeriod; from < 800*simPeriod; {
 			until := from + time.Duration(w.Rand.Int64N(int64(max(1, turn/2-simPeriod))))

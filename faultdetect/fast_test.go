@@ -22,7 +22,7 @@ func afterCrash(t *testing.T, n int, c faultdetect.Config, end func(w *sim.World
 	for seed := range uint64(max(1, 64/n)) {
 		w := worldOf(t, n, c, seed)
 		w.RandomPhases()
-		at := time.Duration(faultdetect.Rounds(n)+10)*simPeriod + time.Duration(w.Rand.Int64N(int64(16*simPeriod)))
+		at := time.Duration(faultdetect.DBRR.Rounds(n)+10)*simPeriod + time.Duration(w.Rand.Int64N(int64(16*simPeriod)))
 		end(w, w.Rand.IntN(n), at)
 		w.Run(at + 20*simPeriod)
 		times, err := w.Times()
@@ -174,7 +174,7 @@ func TestV3MemberThatReceivesNothingAffectsOnlyItself(t *testing.T) {
 		w.Cut = func(_, to int) bool { return to == 0 && w.Now > cut }
 		w.Run(80 * simPeriod)
 		for at, when := range w.Failed {
-			least := cut + time.Duration(faultdetect.Rounds(n)-faultdetect.HalfRounds(n))*simPeriod
+			least := cut + time.Duration(faultdetect.DBRR.Rounds(n)-faultdetect.HalfRounds(n))*simPeriod
 			if at.Observer != 0 && at.Member != 0 || when < least {
 				t.Errorf("n=%d: member %d failed at %d after %v, want only at 0 and by gossip", n, at.Member, at.Observer, when-cut)
 			}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/peerstream"
 )
 
@@ -69,7 +70,7 @@ func newGroup(s *Service, c GroupConfig, d *Detector) *Group {
 		detector: d,
 		writers:  map[int]writer{},
 	}
-	g.ctx, g.cancel = context.WithCancel(s.ctx)
+	g.ctx, g.cancel = context.WithCancel(s.work.Context())
 	g.wg.Go(func() { g.run(time.Now()) }) // ends with ctx
 	return g
 }
@@ -108,10 +109,7 @@ func (g *Group) report(r report) {
 		g.reported = append(g.reported, r)
 	}
 	g.mu.Unlock()
-	select {
-	case g.wake <- struct{}{}:
-	default:
-	}
+	background.Notify(g.wake)
 }
 
 // Close leaves the group; the other members then see this peer as silent. It returns when all goroutines
@@ -206,7 +204,6 @@ func (g *Group) writerTo(member int) writer {
 	return w
 }
 
-// newEncoder returns the encoding of messages on a new stream.
 func newEncoder() func(Message) proto.Message {
 	var e Encoder
 	return func(m Message) proto.Message { return e.encode(m) }

@@ -77,9 +77,6 @@ func HalfRounds(n int) int {
 	return bits.Len(uint(n - 1))
 }
 
-// Rounds returns 2⌈log₂ n⌉, the number of rounds after which double binary round robin repeats.
-func Rounds(n int) int { return DBRR.Rounds(n) }
-
 // Target returns the member to which self sends its table by double binary round robin, if no member has
 // failed. It returns self if n < 2.
 func Target(n, self int, heartbeat uint64) int {

@@ -33,8 +33,8 @@ func TestTargetsAreThoseOfDoubleBinaryRoundRobin(t *testing.T) {
 
 func TestRounds(t *testing.T) {
 	for n, want := range map[int]int{1: 0, 2: 2, 3: 4, 4: 4, 5: 6, 7: 6, 8: 6, 16: 8, 32: 10, 64: 12, 128: 14, 192: 16} {
-		if got := Rounds(n); got != want {
-			t.Errorf("Rounds(%d) = %d, want %d", n, got, want)
+		if got := DBRR.Rounds(n); got != want {
+			t.Errorf("DBRR.Rounds(%d) = %d, want %d", n, got, want)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestRounds(t *testing.T) {
 func TestRingWithoutFailuresIsTheGroup(t *testing.T) {
 	for n := 2; n <= 40; n++ {
 		r := ring{n: n}
-		for h := range uint64(Rounds(n)) {
+		for h := range uint64(DBRR.Rounds(n)) {
 			to, ok := r.target(DBRR, n/2, h)
 			if want := Target(n, n/2, h); want != n/2 && (to != want || !ok) {
 				t.Fatalf("n=%d heartbeat %d: %d %v, want %d", n, h, to, ok, want)

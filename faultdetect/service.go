@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
@@ -36,9 +38,7 @@ type Service struct {
 	conduct *misconduct.Log
 	ends    *network.NotifyBundle // notified of closed connections
 
-	ctx    context.Context // cancelled by Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // counts inbound streams
+	work *background.Work // inbound streams
 
 	mu     sync.Mutex
 	groups map[string]*Group // keyed by job
@@ -46,15 +46,16 @@ type Service struct {
 
 // NewService starts to accept the streams of other members. It does not take ownership of the host.
 func NewService(h host.Host, log zerolog.Logger) *Service {
-	s := &Service{host: h, log: log, conduct: misconduct.New(log), groups: map[string]*Group{}}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s := &Service{
+		host: h, log: log, conduct: misconduct.New(log), work: background.New(context.Background()), groups: map[string]*Group{},
+	}
 	s.ends = &network.NotifyBundle{DisconnectedF: func(n network.Network, c network.Conn) {
 		if p := c.RemotePeer(); n.Connectedness(p) == network.NotConnected {
 			s.disconnected(p)
 		}
 	}}
 	h.Network().Notify(s.ends)
-	h.SetStreamHandler(Protocol, s.accept)
+	h.SetStreamHandler(Protocol, func(stream network.Stream) { s.work.Serve(stream, func() { s.accept(stream) }) })
 	return s
 }
 
@@ -87,7 +88,7 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.ctx.Err() != nil:
+	case s.work.Context().Err() != nil:
 		return nil, errClosed
 	case s.groups[c.Job] != nil:
 		return nil, fmt.Errorf("join the failure detection of job %q: already a member", c.Job)
@@ -125,16 +126,6 @@ func (s *Service) disconnected(p p2ppeer.ID) {
 
 // accept processes one inbound stream until either side ends it.
 func (s *Service) accept(stream network.Stream) {
-	s.mu.Lock()
-	if s.ctx.Err() != nil {
-		s.mu.Unlock()
-		_ = stream.Reset()
-		return
-	}
-	s.wg.Add(1)
-	s.mu.Unlock()
-	defer s.wg.Done()
-	defer context.AfterFunc(s.ctx, func() { _ = stream.Reset() })()
 	defer func() { _ = stream.Reset() }() // the stream carries data in one direction only
 
 	// The readers of the Hello and of the Beats share this buffer: bufio does not wrap a reader that has
@@ -179,15 +170,12 @@ func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(Protocol)
 	s.host.Network().StopNotify(s.ends)
 	s.mu.Lock()
-	s.cancel()
-	var groups []*Group
-	for _, g := range s.groups {
-		groups = append(groups, g)
-	}
+	s.work.Stop()
+	groups := slices.Collect(maps.Values(s.groups))
 	s.mu.Unlock()
 	for _, g := range groups {
 		g.Close()
 	}
-	s.wg.Wait()
+	s.work.Wait()
 	return nil
 }

@@ -123,10 +123,10 @@ func (g *testGroup) wantFailed(gone ...int) {
 func TestF1ClosedHostFailsAtAllOthers(t *testing.T) {
 	inGroup(t, 4, func(t *testing.T, g *testGroup) {
 		_ = g.hosts[2].Close()
-		time.Sleep(time.Duration(Rounds(4)+2) * DefaultPeriod)
+		time.Sleep(time.Duration(DBRR.Rounds(4)+2) * DefaultPeriod)
 		g.wantFailed(2)
 		_ = g.hosts[0].Close()
-		time.Sleep(time.Duration(Rounds(4)+2) * DefaultPeriod)
+		time.Sleep(time.Duration(DBRR.Rounds(4)+2) * DefaultPeriod)
 		g.wantFailed(2, 0)
 	})
 }
@@ -134,7 +134,7 @@ func TestF1ClosedHostFailsAtAllOthers(t *testing.T) {
 func TestF1LeavingMemberFails(t *testing.T) {
 	inGroup(t, 4, func(t *testing.T, g *testGroup) {
 		g.groups[1].Close()
-		time.Sleep(time.Duration(Rounds(4)+2) * DefaultPeriod)
+		time.Sleep(time.Duration(DBRR.Rounds(4)+2) * DefaultPeriod)
 		g.wantFailed(1)
 	})
 }

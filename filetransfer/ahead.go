@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/background"
 )
 
 // An ahead makes a flight safe for concurrent use by a sender. An ahead is nil if the remote does not report
@@ -61,10 +63,7 @@ func (a *ahead) arrived(bytes uint64) bool {
 	if !a.flight.arrived(bytes, time.Since(a.begun)) {
 		return false
 	}
-	select {
-	case a.changed <- struct{}{}:
-	default:
-	}
+	background.Notify(a.changed)
 	return true
 }
 

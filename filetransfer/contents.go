@@ -2,6 +2,7 @@ package filetransfer
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -19,15 +20,9 @@ type Content struct {
 
 // list lists the items of a store, the most recently used first.
 func list(items map[Digest]*item, pins pins, urls map[Digest]string) []Content {
-	users := make(map[Digest][]string)
-	for job, pins := range pins.jobs {
-		for d := range pins {
-			users[d] = append(users[d], job)
-		}
-	}
 	all := make([]Content, 0, len(items))
 	for d, it := range items {
-		jobs := append([]string{}, users[d]...) // an empty list in JSON, not null
+		jobs := slices.AppendSeq([]string{}, maps.Keys(pins[d])) // an empty list in JSON, not null
 		slices.Sort(jobs)
 		all = append(all, Content{
 			Digest: d.String(), Bytes: it.bytes, Complete: it.complete, Arriving: it.claim != nil,

@@ -19,13 +19,13 @@ import (
 // source, had another size than wanted, or did not match its digest (T1). Fetch fails if the contents do
 // not fit into the store.
 func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(bytes int64)) error {
-	if err := s.enter(nil); err != nil {
-		return err
+	if !s.work.Enter() {
+		return errClosed
 	}
-	defer s.leave(nil)
+	defer s.work.Leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.ctx, cancel)()
+	defer context.AfterFunc(s.work.Context(), cancel)()
 	if err := s.fetch(ctx, from, job, want, progress); err != nil {
 		return fmt.Errorf("fetch from %s: %w", from, err)
 	}

@@ -57,7 +57,6 @@ func (f *flight) room(n int) int {
 	return n
 }
 
-// recordSent records that n bytes were sent.
 func (f *flight) recordSent(n int, now time.Duration) {
 	f.sent += int64(n)
 	f.marks = append(f.marks, mark{f.sent, f.acked, now})

@@ -9,7 +9,6 @@ import (
 // A folder is the folder of a Store. See Store for its layout.
 type folder string
 
-// content returns the path of complete content.
 func (f folder) content(d Digest) string {
 	name := d.String()
 	return filepath.Join(string(f), name[:2], name)

@@ -106,7 +106,6 @@ func (q *cacheQueries) askCached(ctx context.Context, peer p2ppeer.ID, digests [
 	return answer, err
 }
 
-// readQuestion reads the digests of a question.
 func readQuestion(r io.Reader) ([]Digest, error) {
 	var n [1]byte
 	if _, err := io.ReadFull(r, n[:]); err != nil {

@@ -46,13 +46,12 @@ func (m Manifest) Validate() error {
 	}
 	seen := make(map[Digest]int, len(m))
 	for i, e := range m {
-		if err := e.validate(); err != nil {
-			return fmt.Errorf("manifest: %w", err)
+		err := e.validate()
+		if err == nil && i > 0 {
+			err = checkNeighbours(m[i-1].Path, e.Path)
 		}
-		if i > 0 {
-			if err := checkNeighbours(m[i-1].Path, e.Path); err != nil {
-				return fmt.Errorf("manifest: %w", err)
-			}
+		if err != nil {
+			return fmt.Errorf("manifest: %w", err)
 		}
 		if j, ok := seen[e.Digest]; ok && (m[j].Size != e.Size || !bytes.Equal(m[j].Pieces, e.Pieces)) {
 			return fmt.Errorf("manifest: content %s with sizes %d and %d, or other pieces", e.Digest, m[j].Size, e.Size)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"strings"
 	"unicode"
@@ -143,12 +144,9 @@ func (c *collection) matches(name string) (bool, error) {
 
 // Named reports whether one of the patterns matches the file or a folder that contains it, as in Match.
 func Named(patterns []string, file string) bool {
-	for _, p := range patterns {
-		if ok, _ := path.Match(p, ancestor(file, strings.Count(p, "/")+1)); ok && hiddenNamed(p, file) {
-			return true
-		}
-	}
-	return false
+	c := collection{patterns: patterns, work: math.MaxInt64}
+	named, _ := c.matches(file)
+	return named
 }
 
 // hiddenNamed reports whether the pattern has a leading dot at every level at which the file's path has

@@ -36,12 +36,10 @@ func pieces(size int64) int { return int(max(1, (size+pieceSize-1)/pieceSize)) }
 // fits reports whether p has the right length for a content of size bytes.
 func (p Pieces) fits(size int64) bool { return len(p) == (pieces(size)-1)*chainBytes }
 
-// pieceBytes returns the size of piece i of a content of size bytes.
 func pieceBytes(size int64, i int) int {
 	return int(min(pieceSize, size-int64(i)*pieceSize))
 }
 
-// verify reports whether b is piece i of w.
 func (w Want) verify(i int, b []byte) bool {
 	if len(b) != pieceBytes(w.Size, i) {
 		return false
@@ -80,7 +78,6 @@ func (p *pieceHasher) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// want returns the Want for the bytes written.
 func (p *pieceHasher) want() Want {
 	return Want{Digest: Digest(p.hash.Sum(nil)), Size: p.size, Pieces: p.pieces}
 }

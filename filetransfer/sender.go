@@ -56,11 +56,11 @@ func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
 // pace waits until some of n bytes may be sent, and returns how many.
 func (sd *sender) pace(n int) (int, error) {
 	if sd.ahead == nil {
-		return n, sd.svc.paces.await(sd.svc.ctx, sd.job, n)
+		return n, sd.svc.paces.await(sd.svc.work.Context(), sd.job, n)
 	}
 	n, err := sd.ahead.room(n, sd.svc.stall)
 	if err == nil {
-		err = sd.svc.paces.await(sd.svc.ctx, sd.job, n)
+		err = sd.svc.paces.await(sd.svc.work.Context(), sd.job, n)
 	}
 	if err == nil {
 		sd.ahead.sent(n)
@@ -84,7 +84,6 @@ func (sd *sender) run() error {
 	return sd.link.Close()
 }
 
-// open reads the opening message of the link.
 func (sd *sender) open() error {
 	if err := sd.link.SetReadDeadline(time.Now().Add(sd.svc.stall)); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
@@ -51,16 +51,10 @@ type Service struct {
 
 	room chan struct{} // holds an element for each part from a member that is in memory
 
-	ctx    context.Context // cancelled by Close
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // counts Fetch calls and served links
+	work *background.Work // Fetch calls and served links
 
 	counts   counts
 	lastLink atomic.Uint64 // number of the last served link
-
-	mu     sync.Mutex
-	closed bool
-	links  map[link]struct{} // links being served
 }
 
 // counts are the current values of Stats.
@@ -86,10 +80,9 @@ func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 		paces:        paces{ofJob: map[string]Pacing{}},
 		host:         h, store: store, log: log, conduct: misconduct.New(log),
 		stall: stallTimeout, backoff: firstBackoff, cut: outageTimeout, unpacks: true, far: isFar,
-		room: make(chan struct{}, maxRoom), links: map[link]struct{}{},
+		room: make(chan struct{}, maxRoom), work: background.New(context.Background()),
 	}
 	s.open = s.openStream
-	s.ctx, s.cancel = context.WithCancel(context.Background())
 	h.SetStreamHandler(ProtocolID, func(st network.Stream) { s.serveLink(st, st.Conn().RemotePeer()) })
 	return s
 }
@@ -110,54 +103,23 @@ func (s *Service) Stats() Stats {
 // remain, to be resumed.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(ProtocolID)
-	s.cancel()
-	s.mu.Lock()
-	s.closed = true
-	for l := range s.links {
-		_ = l.Reset() // its handler sees the error and returns
-	}
-	s.mu.Unlock()
-	s.wg.Wait()
+	s.work.Stop()
+	s.work.Wait()
 	return nil
-}
-
-// enter registers a Fetch or a served link, which Close waits for. Close resets the link l, which is nil for
-// a Fetch. The caller calls leave at the end.
-func (s *Service) enter(l link) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	s.wg.Add(1)
-	if l != nil {
-		s.links[l] = struct{}{}
-	}
-	return nil
-}
-
-func (s *Service) leave(l link) {
-	s.mu.Lock()
-	delete(s.links, l)
-	s.mu.Unlock()
-	s.wg.Done()
 }
 
 // serveLink answers one peer's requests until the peer closes the link, is silent for too long, or breaks
 // the protocol.
 func (s *Service) serveLink(l link, remote p2ppeer.ID) {
-	if s.enter(l) != nil {
-		_ = l.Reset() // closing anyway
-		return
-	}
-	defer s.leave(l)
-	const what = "serving files ended early"
-	switch err := newSender(s, l, remote).run(); {
-	case errors.As(err, new(wrongError)):
-		s.conduct.Note(remote, what, err)
-	case err != nil:
-		s.conduct.Ended(remote, what, err)
-	}
+	s.work.Serve(l, func() {
+		const what = "serving files ended early"
+		switch err := newSender(s, l, remote).run(); {
+		case errors.As(err, new(wrongError)):
+			s.conduct.Note(remote, what, err)
+		case err != nil:
+			s.conduct.Ended(remote, what, err)
+		}
+	})
 }
 
 // openStream opens a stream to the peer. If the host can open streams to itself (see package loopback), a

@@ -70,7 +70,6 @@ func (ss *swarms) Share(job string, from p2ppeer.ID, members, near []p2ppeer.ID)
 	})
 }
 
-// of returns the swarm of a job, or nil.
 func (ss *swarms) of(job string) *swarm {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()

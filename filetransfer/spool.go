@@ -135,7 +135,7 @@ func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
 	case old == nil:
 	case old.claim != nil:
 		return old.claim.done, nil
-	case old.complete && s.pins.count[d] > 0: // it may be served, so the file must not be replaced
+	case old.complete && len(s.pins[d]) > 0: // it may be served, so the file must not be replaced
 		if err := s.remove(sp.key); err != nil {
 			return nil, err
 		}

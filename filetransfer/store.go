@@ -68,15 +68,15 @@ func OpenStore(dir string, limit int64) (*Store, error) {
 	if limit <= 0 {
 		return nil, fmt.Errorf("open store %q: limit of %d bytes", dir, limit)
 	}
-	s := &Store{dir: folder(dir), limit: limit, pages: pages{dir: folder(dir)}, items: map[Digest]*item{}}
-	s.pins = pins{count: map[Digest]int{}, jobs: map[string]map[Digest]struct{}{}}
-	if err := os.MkdirAll(filepath.Join(dir, partialDir), dirMode); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+	s := &Store{dir: folder(dir), limit: limit, pages: pages{dir: folder(dir)}, items: map[Digest]*item{}, pins: pins{}}
+	err := os.MkdirAll(filepath.Join(dir, partialDir), dirMode)
+	if err == nil {
+		err = s.index()
 	}
-	if err := s.index(); err != nil {
-		return nil, fmt.Errorf("open store: %w", err)
+	if err == nil {
+		err = s.makeRoom(0)
 	}
-	if err := s.makeRoom(0); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("open store: %w", err)
 	}
 	return s, nil
@@ -324,7 +324,7 @@ func total(candidates []candidate) (sum int64) {
 // evictable lists the content that may be evicted.
 func (s *Store) evictable() (candidates []candidate) {
 	for d, it := range s.items {
-		if it.claim == nil && s.pins.count[d] == 0 {
+		if it.claim == nil && len(s.pins[d]) == 0 {
 			candidates = append(candidates, candidate{digest: d, bytes: it.bytes, used: it.used})
 		}
 	}

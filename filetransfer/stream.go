@@ -18,6 +18,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
@@ -240,10 +241,7 @@ func (st *stream) Read(b []byte) (int, error) {
 func (st *stream) count(n int) {
 	if came := st.came.Add(uint64(n)); st.counts && came-st.told >= leastChunk {
 		st.told = came
-		select {
-		case st.counted <- struct{}{}:
-		default: // a report is already pending and will include them
-		}
+		background.Notify(st.counted) // a report that is already pending will include them
 	}
 }
 
@@ -380,7 +378,6 @@ func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
 	return buffers.Get().(*[]byte), nil
 }
 
-// free returns a buffer.
 func (st *stream) free(buf *[]byte) {
 	buffers.Put(buf)
 	if st.id != origin {

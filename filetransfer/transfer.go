@@ -227,7 +227,6 @@ func (t *transfer) complete() bool {
 	return t.plan.complete()
 }
 
-// now returns the plan's time.
 func (t *transfer) now() time.Duration { return time.Since(t.begun) }
 
 // tick advances the plan's time until ctx ends.

@@ -21,7 +21,6 @@ const (
 	maxUnits = maxManifestBytes/chainBytes + MaxEntries
 )
 
-// unitsOf divides a list of contents into units.
 func unitsOf(list []Want) (units []unit) {
 	var open bool  // the last unit has room for small contents
 	var size int64 // size of the last unit in bytes, if open

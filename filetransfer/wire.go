@@ -2,6 +2,7 @@ package filetransfer
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -208,7 +209,6 @@ func (r *answerReader) next() (a answer, err error) {
 	return a, wrong("answer of unknown type")
 }
 
-// set decodes a set of units.
 func (r *answerReader) set(b []byte) (bitset, error) {
 	if len(b) != len(newBitset(r.units)) {
 		return nil, wrong("malformed set of %d units: %d bytes", r.units, len(b))
@@ -255,13 +255,11 @@ func noEOF(err error) error {
 type refusedError pb.Refusal
 
 func (e refusedError) Error() string {
-	switch pb.Refusal(e) {
-	case pb.Refusal_REFUSAL_UNKNOWN:
-		return "it does not serve this content to us for this job"
-	case pb.Refusal_REFUSAL_CHANGED:
-		return "the file has changed since it was offered"
-	case pb.Refusal_REFUSAL_UNREADABLE:
-		return "the file cannot be read any more"
-	}
-	return fmt.Sprintf("refusal %d", int32(e))
+	return cmp.Or(refusals[pb.Refusal(e)], fmt.Sprintf("refusal %d", int32(e)))
+}
+
+var refusals = map[pb.Refusal]string{
+	pb.Refusal_REFUSAL_UNKNOWN:    "it does not serve this content to us for this job",
+	pb.Refusal_REFUSAL_CHANGED:    "the file has changed since it was offered",
+	pb.Refusal_REFUSAL_UNREADABLE: "the file cannot be read any more",
 }

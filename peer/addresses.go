@@ -45,7 +45,6 @@ func splitList(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
 }
 
-// setListen sets Listen to the addresses in texts.
 func (c *Config) setListen(texts []string) (err error) {
 	if len(texts) == 1 && texts[0] == noListen {
 		texts = nil

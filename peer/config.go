@@ -230,27 +230,20 @@ func (c Config) Validate() error {
 		wrong.say("tolerated-hang %v: want 0 to %v", c.ToleratedHang, faultdetect.MaxHang)
 	}
 	_, err := faultdetect.ParseMode(c.Detector)
-	wrong.add(err)
+	wrong = append(wrong, err)
 	if c.CacheLimit < 1 {
 		wrong.say("cache-limit %d: want at least 1 MiB", c.CacheLimit)
 	}
 	if _, err := zerolog.ParseLevel(c.LogLevel); err != nil || c.LogLevel == "" {
 		wrong.say("log-level %q: want trace, debug, info, warn or error", c.LogLevel)
 	}
-	return errors.Join(wrong...)
+	return errors.Join(wrong...) // without those that are nil
 }
 
 // fieldErrors are the errors in a configuration.
 type fieldErrors []error
 
-func (w *fieldErrors) say(format string, args ...any) { w.add(fmt.Errorf(format, args...)) }
-
-// add adds err, unless it is nil.
-func (w *fieldErrors) add(err error) {
-	if err != nil {
-		*w = append(*w, err)
-	}
-}
+func (w *fieldErrors) say(format string, args ...any) { *w = append(*w, fmt.Errorf(format, args...)) }
 
 // validateLinks checks the settings for addresses, channels and names.
 func (c Config) validateLinks(wrong *fieldErrors) {
@@ -273,7 +266,6 @@ func (c Config) validateLinks(wrong *fieldErrors) {
 	}
 }
 
-// validateRelay checks the settings for reachability and relaying.
 func (c Config) validateRelay(wrong *fieldErrors) {
 	if c.Reachability != node.Auto && c.Reachability != node.Public && c.Reachability != node.Private {
 		wrong.say("reachability %q: want auto, public or private", c.Reachability)
@@ -288,7 +280,7 @@ func (c Config) validateRelay(wrong *fieldErrors) {
 
 // validateLending checks the settings for slots, limits, and the policy for submitters.
 func (c Config) validateLending(wrong *fieldErrors) {
-	wrong.add(c.Settings.Validate())
+	*wrong = append(*wrong, c.Settings.Validate())
 	if c.Niceness < 1 || c.Niceness > launch.MostNiceness { // presence.Load relies on a niceness above 0
 		wrong.say("niceness %d: want 1 to %d", c.Niceness, launch.MostNiceness)
 	}

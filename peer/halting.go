@@ -32,7 +32,6 @@ func (h *halting) ask(how status.Halt) bool {
 	return true
 }
 
-// strongest returns the strongest requested halt, or "".
 func (h *halting) strongest() status.Halt {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -48,7 +47,6 @@ func (h *halting) fail(err error) {
 	h.failed = err
 }
 
-// failure returns the error passed to fail, or nil.
 func (h *halting) failure() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

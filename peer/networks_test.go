@@ -37,7 +37,7 @@ func TestHomeWithoutItsTokenIsRefused(t *testing.T) {
 		t.Errorf("got %+v, %v; want a network of the same owner", again, err)
 	}
 	cfg.Network = "office"
-	if got, err := cfg.NetworkID(); err != nil || got != "office" {
+	if got, err := cfg.NetworkChoice().ID(); err != nil || got != "office" {
 		t.Errorf("got %q, %v; want an open network", got, err)
 	}
 }

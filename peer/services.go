@@ -34,10 +34,10 @@ func (p *Peer) startMembership() error {
 	if err != nil {
 		return err
 	}
-	if warning := p.cfg.OpenWarning(); warning != "" && p.role == Volunteer {
+	if warning := p.cfg.NetworkChoice().OpenWarning(); warning != "" && p.role == Volunteer {
 		p.log.Warn().Msg(warning)
 	}
-	p.admission, err = networks.Enter(p.cfg.network(), id, p.homeKey, p.log)
+	p.admission, err = networks.Enter(p.cfg.NetworkChoice(), id, p.homeKey, p.log)
 	return err
 }
 
@@ -96,7 +96,6 @@ func (p *Peer) startHost() error {
 	return nil
 }
 
-// startServices starts the services that every peer needs to submit jobs.
 func (p *Peer) startServices() error {
 	store, err := filetransfer.OpenStore(p.home.Cache(), p.cfg.CacheLimit<<20)
 	if err != nil {
@@ -138,7 +137,6 @@ func (p *Peer) startDiscovery() error {
 	return p.startSubmitter()
 }
 
-// startSubmitter creates the submitter of this peer's own jobs.
 func (p *Peer) startSubmitter() error {
 	mode, err := faultdetect.ParseMode(p.cfg.Detector)
 	if err != nil {
@@ -179,7 +177,6 @@ func (p *Peer) duplicateFound(err *discovery.DuplicateError) {
 	p.Halt(status.Orderly)
 }
 
-// keepConnected keeps this peer connected to the other peers of its jobs.
 func (p *Peer) keepConnected() error {
 	p.discovery.KeepPartners(func() map[p2ppeer.ID]time.Duration {
 		all := p.submitter.Partners()

@@ -11,18 +11,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/net/networks"
 )
 
-// network returns the network that the owner has chosen.
-func (c Config) network() networks.Choice {
+// NetworkChoice returns the network that the owner has chosen.
+func (c Config) NetworkChoice() networks.Choice {
 	return networks.Choice{Name: c.Network, Open: c.Open, Token: c.Token, Home: cmp.Or(c.MemberOf, c.Home)}
 }
-
-// NetworkID returns the identifier that peers of the network in c share. In a private network, the identifier
-// contains the name and a digest of the owner's key. The error states why the network's token cannot be used.
-func (c Config) NetworkID() (string, error) { return c.network().ID() }
-
-// OpenWarning returns a warning if a network with a non-default name is open to any peer because the home
-// has no invitation to it. OpenWarning returns "" if Open confirms that the network is meant to be open.
-func (c Config) OpenWarning() string { return c.network().OpenWarning() }
 
 // dataListen returns the address for direct connections in the launcher's form, or "" if there is none.
 func (c Config) dataListen() string {

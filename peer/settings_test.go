@@ -68,7 +68,7 @@ func TestOpenNetworkWarning(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.Home, cfg.Network = t.TempDir(), "lab"
 		c.change(&cfg)
-		if got := cfg.OpenWarning(); (got != "") != c.warns {
+		if got := cfg.NetworkChoice().OpenWarning(); (got != "") != c.warns {
 			t.Errorf("%s: the warning is %q", name, got)
 		}
 	}

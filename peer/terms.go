@@ -22,7 +22,6 @@ type terms struct {
 	diskFree func(dir string) int64
 }
 
-// sandboxComplete reports whether the sandbox for native programs is complete.
 func (t *terms) sandboxComplete() bool { return len(t.sandbox.Gaps()) == 0 }
 
 // announced returns the kinds of programs in this peer's offer.
@@ -87,7 +86,6 @@ func (t *terms) logPolicy(log zerolog.Logger, accept []string) {
 	}
 }
 
-// logSandbox logs the missing sandbox layers.
 func (t *terms) logSandbox(log zerolog.Logger) {
 	gaps := t.sandbox.Gaps()
 	for _, gap := range gaps {

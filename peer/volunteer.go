@@ -16,7 +16,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// startVolunteer starts the services that donate slots.
 func (p *Peer) startVolunteer() error {
 	var err error
 	if p.terms.policy, err = p.cfg.Policy(p.ID(), !p.admission.Gate.Open(), string(p.home)); err != nil {
@@ -41,7 +40,6 @@ func (p *Peer) startVolunteer() error {
 	return p.startLauncher(journal)
 }
 
-// startLauncher starts the service that runs the processes of jobs.
 func (p *Peer) startLauncher(jobs *journal.Journal) error {
 	channels, err := proclink.ParseKinds(p.cfg.Channels)
 	if err != nil {
@@ -79,7 +77,6 @@ func (p *Peer) startLauncher(jobs *journal.Journal) error {
 	return nil
 }
 
-// offer returns the peer's current offer.
 func (p *Peer) offer() discovery.Offer {
 	s := p.slots.Snapshot()
 	o := discovery.Offer{
@@ -131,14 +128,13 @@ func (p *Peer) startSuspending() error {
 	if err != nil || rules.Never() {
 		return err
 	}
-	done := make(chan struct{})
-	go func() { // ends with the peer's life
-		defer close(done)
+	var running sync.WaitGroup
+	running.Go(func() { // ends with the peer's life
 		tick := time.NewTicker(presenceEvery)
 		defer tick.Stop()
 		p.terms.suspend.Run(p.life, rules, hostedJobs{p.launcher}, presence.NewMachine("/"), tick.C)
-	}()
-	p.owns("suspend rules", func() error { <-done; return nil })
+	})
+	p.owns("suspend rules", func() error { running.Wait(); return nil })
 	return nil
 }
 

@@ -266,7 +266,6 @@ func (a *attempt) responseTimeout() time.Duration {
 	return min(max(minResponseTimeout, responseTimeoutFactor*a.took[len(a.took)/2]), maxResponseTimeout)
 }
 
-// answered records the response time of an answer.
 func (a *attempt) answered(took time.Duration) { a.took = append(a.took, took) }
 
 // overdue records that a peer's answer is late. The answer still counts when it arrives.

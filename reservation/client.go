@@ -69,7 +69,6 @@ func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string, waits
 	return nil
 }
 
-// call sends a request to peer and returns the answer.
 func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (answer *pb.Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -9,7 +9,6 @@ import (
 // is valid only for the submitter that received it.
 type Key [16]byte
 
-// newKey returns a random key.
 func newKey() Key {
 	var k Key
 	rand.Read(k[:]) // never fails: see crypto/rand

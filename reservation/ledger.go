@@ -42,7 +42,6 @@ type Verdict struct {
 	Slots   int    // limit of the class's slots at once; 0 means only Limits.Slots
 }
 
-// judge calls Judge if it is set.
 func (l Limits) judge(q Request, now time.Time) Verdict {
 	if l.Judge == nil {
 		return Verdict{}
@@ -317,7 +316,6 @@ func (l *Ledger) nextExpiry() (at time.Time, ok bool) {
 
 func (h *hold) grant() Grant { return Grant{Key: h.key, Slots: h.Slots, Expires: h.expires} }
 
-// free returns the number of slots that no hold has.
 func (l *Ledger) free() int {
 	free := l.limits.Slots
 	for _, h := range l.holds {

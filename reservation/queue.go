@@ -69,7 +69,6 @@ func (l *Ledger) acceptedSince(q Request, now time.Time) time.Time {
 	return since
 }
 
-// lapseKeys returns the keys of lapses for a job's submitter and origin.
 func lapseKeys(submitter p2ppeer.ID, origin string) []string {
 	who := []string{"submitter " + string(submitter)}
 	if origin != "" {
@@ -164,7 +163,6 @@ func (u *queue) insert(w *waiter) {
 	*u = slices.Insert(*u, i, w)
 }
 
-// leave removes a job from the queue.
 func (u *queue) leave(submitter p2ppeer.ID, job string) {
 	if i := u.find(submitter, job); i >= 0 {
 		*u = slices.Delete(*u, i, i+1)
@@ -191,7 +189,6 @@ func (u *queue) expire(now time.Time) {
 	*u = slices.DeleteFunc(*u, func(w *waiter) bool { return !now.Before(w.expires) })
 }
 
-// place returns the place of a job.
 func (u queue) place(submitter p2ppeer.ID, job string) Place {
 	if i := u.find(submitter, job); i >= 0 {
 		return Place{i + 1, len(u)}
@@ -202,10 +199,8 @@ func (u queue) place(submitter p2ppeer.ID, job string) Place {
 // lacks returns how many slots a waiter wants beyond those that its job has.
 func (l *Ledger) lacks(w *waiter) int {
 	lacks := w.slots
-	for _, h := range l.holds {
-		if h.Submitter == w.submitter && h.Job == w.job && h.state != Running {
-			lacks -= h.Slots
-		}
+	if h := l.waiting(w.submitter, w.job); h != nil {
+		lacks -= h.Slots
 	}
 	return max(0, lacks)
 }

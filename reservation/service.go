@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
@@ -36,15 +38,12 @@ type Service struct {
 	log     zerolog.Logger
 	machine string
 	conduct *misconduct.Log
-	changed chan struct{} // holds one token if the slots have changed
-	rearm   chan struct{} // holds one token if the next expiry may be earlier
-	stop    chan struct{}
-	running sync.WaitGroup // the expirer and every stream handler
+	changed chan struct{}    // holds one token if the slots have changed
+	rearm   chan struct{}    // holds one token if the next expiry may be earlier
+	work    *background.Work // the expirer and every stream handler
 
-	mu      sync.Mutex
-	ledger  *Ledger
-	closed  bool
-	streams map[network.Stream]bool // streams being answered
+	mu     sync.Mutex
+	ledger *Ledger
 }
 
 // NewService starts to serve protocolID on h until Close.
@@ -56,12 +55,11 @@ func NewService(h host.Host, c Config) *Service {
 		conduct: misconduct.New(c.Log),
 		changed: make(chan struct{}, 1),
 		rearm:   make(chan struct{}, 1),
-		stop:    make(chan struct{}),
+		work:    background.New(context.Background()),
 		ledger:  NewLedger(c.Limits),
-		streams: map[network.Stream]bool{},
 	}
-	s.running.Go(s.expire) // ends with stop
-	h.SetStreamHandler(protocolID, s.handle)
+	s.work.Go(s.expire)
+	h.SetStreamHandler(protocolID, func(stream network.Stream) { s.work.Serve(stream, func() { s.handle(stream) }) })
 	return s
 }
 
@@ -69,17 +67,8 @@ func NewService(h host.Host, c Config) *Service {
 // have ended. The ledger is not used afterwards.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(protocolID)
-	s.mu.Lock()
-	already := s.closed
-	s.closed = true
-	for stream := range s.streams {
-		_ = stream.Reset()
-	}
-	s.mu.Unlock()
-	if !already {
-		close(s.stop)
-	}
-	s.running.Wait()
+	s.work.Stop()
+	s.work.Wait()
 	return nil
 }
 
@@ -176,33 +165,25 @@ func (s *Service) update(call func(l *Ledger, now time.Time)) {
 	now := time.Now()
 	s.expired(s.ledger.Expire(now))
 	call(s.ledger, now)
-	signal(s.changed)
-	signal(s.rearm)
+	background.Notify(s.changed)
+	background.Notify(s.rearm)
 }
 
 // expired logs the leases that have ended. The caller holds mu.
 func (s *Service) expired(keys []Key) {
 	if len(keys) > 0 {
 		s.log.Debug().Int("leases", len(keys)).Msg("leases ended")
-		signal(s.changed)
-	}
-}
-
-// signal puts a token into c unless it holds one.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
+		background.Notify(s.changed)
 	}
 }
 
 // expire ends leases on time, so that offers are up to date.
-func (s *Service) expire() {
+func (s *Service) expire(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.stop:
+		case <-ctx.Done():
 			return
 		case <-s.rearm:
 		case <-timer.C:
@@ -219,13 +200,7 @@ func (s *Service) expire() {
 	}
 }
 
-// handle answers one stream.
 func (s *Service) handle(stream network.Stream) {
-	if !s.enter(stream) {
-		_ = stream.Reset()
-		return
-	}
-	defer s.leave(stream)
 	_ = stream.SetDeadline(time.Now().Add(streamTimeout))
 	var q pb.Request
 	if err := pbio.NewDelimitedReader(stream, maxMessage).ReadMsg(&q); err != nil {
@@ -248,25 +223,6 @@ func (s *Service) handle(stream network.Stream) {
 func taken(stream network.Stream) bool {
 	_, err := stream.Read(make([]byte, 1))
 	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) // also returned when the connection ends
-}
-
-// enter registers a handler. It returns false if the service is closed.
-func (s *Service) enter(stream network.Stream) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return false
-	}
-	s.streams[stream] = true
-	s.running.Add(1)
-	return true
-}
-
-func (s *Service) leave(stream network.Stream) {
-	s.mu.Lock()
-	delete(s.streams, stream)
-	s.mu.Unlock()
-	s.running.Done()
 }
 
 // answer processes a request of submitter, whose identity libp2p has verified, from origin. It returns a

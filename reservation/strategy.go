@@ -220,7 +220,6 @@ func suffices(room []int, n, r int) error {
 	return nil
 }
 
-// order returns the indices of peers, best first.
 func (s Strategy) order(peers []PeerSlots) []int {
 	order := indices(len(peers))
 	if s == DataSpread || s == DataConcentrate {

@@ -32,7 +32,6 @@ const cacheExamples = `  p2pboot cache              as text
                              shrink the cache to 512 MiB
   p2pboot cache clear        all files that no job uses`
 
-// cacheCommand returns the command p2pboot cache.
 func cacheCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("cache [--home DIR] [--json]\n  p2pboot cache trim --to MIB\n  p2pboot cache clear", "Show or trim the cache of staged files.")
@@ -53,7 +52,6 @@ the cache has at most MIB MiB. The peer need not be running.
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
 
-// trimCommand returns the command p2pboot cache trim.
 func trimCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove the least recently used files.")
 	c.Long, c.Example = trimLong, trimExamples
@@ -76,7 +74,6 @@ running.
 Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
 cannot be read or written.`
 
-// clearCommand returns the command p2pboot cache clear.
 func clearCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("clear [--home DIR] [--json]", "Remove all files that no job uses.")
 	c.Long, c.Example = clearLong, "  p2pboot cache clear"

@@ -30,7 +30,6 @@ configuration, 69 the peer does not answer.`
 const doctorExamples = `  p2pboot doctor             as text
   p2pboot doctor --json      as JSON, for scripts`
 
-// doctorCommand returns the command p2pboot doctor.
 func doctorCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("doctor [--json] [OPTION]...", "Check this machine and suggest remedies.")

@@ -28,7 +28,6 @@ cannot be used.`
 const jobsExamples = `  p2pboot jobs               as text
   p2pboot jobs --json        all details, for scripts`
 
-// jobsCommand returns the command p2pboot jobs.
 func jobsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("jobs [--home DIR] [--json]", "List the jobs that run here.")
@@ -57,7 +56,6 @@ Exit status: 0 shown, 64 wrong usage, 73 the home cannot be read.`
 const historyExamples = `  p2pboot history            as text
   p2pboot history --json     all details, with full digests, for scripts`
 
-// historyCommand returns the command p2pboot history.
 func historyCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("history [--home DIR] [--json]", "List the jobs that have run here.")

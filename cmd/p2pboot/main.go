@@ -64,10 +64,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg.AddVolunteerFlags(c.Flags())
 	cfg.AddNetworkFlags(c.Flags())
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
+		err := peer.Fill(c.Flags())
+		if err == nil {
+			err = cfg.Validate()
 		}
-		if err := cfg.Validate(); err != nil {
+		if err != nil {
 			return command.Fail(command.Usage, err, "")
 		}
 		if detach, _ := c.Flags().GetBool("detach"); detach {

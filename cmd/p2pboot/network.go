@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +29,6 @@ const networkExamples = `  p2pboot network create lab                 then: p2pb
   p2pboot network join - < lab.token         then: p2pboot --network lab
   p2pboot network show`
 
-// networkCommand returns the command p2pboot network.
 func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("network COMMAND [OPTION]...", "Create or join a private network.")
@@ -56,7 +56,10 @@ func createCommand(stdout io.Writer) *cobra.Command {
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
 	c.Flags().StringVar(&o.name, "name", "", "your name `PERSON`, as an owner of machines")
-	return o.setRun(c, "the NAME of the network", func(name string) error { return o.create(name, stdout) })
+	create := func(name string) (networks.Membership, error) {
+		return networks.Create(o.cfg.Home, name, o.name, o.lifetime)
+	}
+	return runNetwork(c, o, "the NAME of the network", stdout, create, func(m networks.Membership) string { return startWith("created", m) })
 }
 
 const inviteLong = `Prints an invitation to a network that this home owns: one line of text.
@@ -85,7 +88,11 @@ func inviteCommand(stdout io.Writer) *cobra.Command {
 	c.Flags().StringVar(&o.name, "name", "", "name `PERSON` of the invited person")
 	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer to invite; p2pboot network show prints it there")
 	c.Flags().StringVar(&o.network, "network", "", "`NAME` of the network, if the home owns several")
-	return o.setRun(c, "", func(string) error { return o.invite(stdout) })
+	invite := func(string) (invitation, error) {
+		text, err := networks.Invite(o.cfg.Home, o.network, networks.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)
+		return invitation{text}, err
+	}
+	return runNetwork(c, o, "", stdout, invite, func(i invitation) string { return i.Text + "\n" })
 }
 
 const joinLong = `Accepts a new or renewed invitation. The peer may be running. TOKEN is the line
@@ -103,7 +110,8 @@ func joinCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	c := command.New("join TOKEN [--json]", "Accept an invitation.")
 	c.Long, c.Example = joinLong, joinExamples
 	o := newNetworkOptions(c)
-	return o.setRun(c, "the TOKEN, or - to read it from standard input", func(token string) error { return o.join(token, stdin, stdout) })
+	join := func(token string) (networks.Membership, error) { return joinNetwork(o.cfg.Home, token, stdin) }
+	return runNetwork(c, o, "the TOKEN, or - to read it from standard input", stdout, join, func(m networks.Membership) string { return startWith("joined", m) })
 }
 
 const showLong = `Lists the private networks of this home, and the ID of its peer.
@@ -114,7 +122,8 @@ func showCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("show [--json]", "List the networks of this home and the ID of its peer.")
 	c.Long, c.Example = showLong, "  p2pboot network show"
 	o := newNetworkOptions(c)
-	return o.setRun(c, "", func(string) error { return o.show(stdout) })
+	show := func(string) (networksOf, error) { return networksOfHome(o.cfg.Home) }
+	return runNetwork(c, o, "", stdout, show, describeNetworks)
 }
 
 // networkOptions holds the options of all commands of p2pboot network. Each command has some of them.
@@ -125,12 +134,11 @@ type networkOptions struct {
 	name     string
 	peer     string
 	network  string
-	json     *bool
 }
 
 // newNetworkOptions adds the options to c that all commands of p2pboot network have.
 func newNetworkOptions(c *cobra.Command) *networkOptions {
-	o := &networkOptions{cfg: peer.DefaultConfig(), home: pflag.NewFlagSet("", pflag.ContinueOnError), json: addJSONFlag(c)}
+	o := &networkOptions{cfg: peer.DefaultConfig(), home: pflag.NewFlagSet("", pflag.ContinueOnError)}
 	o.cfg.AddHomeFlags(o.home)
 	c.Flags().AddFlagSet(o.home)
 	return o
@@ -142,9 +150,10 @@ func (o *networkOptions) addLifetime(c *cobra.Command) {
 	c.Flags().Lookup("for").DefValue = "720h"
 }
 
-// setRun makes c call do with the command's one argument, or with "" if wants is empty and the command takes no
-// argument.
-func (o *networkOptions) setRun(c *cobra.Command, wants string, do func(arg string) error) *cobra.Command {
+// runNetwork makes c print the result of do, which it calls with the command's one argument, or with "" if wants is
+// empty and the command takes no argument.
+func runNetwork[T any](c *cobra.Command, o *networkOptions, wants string, stdout io.Writer, do func(arg string) (T, error), text func(T) string) *cobra.Command {
+	arg := ""
 	c.Args = func(c *cobra.Command, args []string) error {
 		if wants == "" {
 			return command.NoArgs(c, args)
@@ -152,62 +161,38 @@ func (o *networkOptions) setRun(c *cobra.Command, wants string, do func(arg stri
 		if len(args) != 1 {
 			return command.UsageError("want %s; see %s --help", wants, c.CommandPath())
 		}
+		arg = args[0]
 		return nil
 	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := peer.Fill(o.home); err != nil { // the other options are not in the environment or the file
-			return command.Fail(command.Usage, err, "")
-		}
+	get := func(context.Context) (result T, err error) {
 		if c.Flags().Lookup("for") != nil && o.lifetime <= 0 {
-			return command.UsageError("--for %v: want more than 0", o.lifetime)
+			return result, command.UsageError("--for %v: want more than 0", o.lifetime)
 		}
-		return command.FailHome(do(strings.Join(args, "")))
+		result, err = do(arg)
+		return result, command.FailHome(err)
 	}
-	return c
+	return printing(c, o.home, stdout, get, text) // the other options are not in the environment or the file
 }
 
-func (o *networkOptions) create(name string, stdout io.Writer) error {
-	m, err := networks.Create(o.cfg.Home, name, o.name, o.lifetime)
-	if err != nil {
-		return err
-	}
-	return o.printMembership(stdout, m, "created")
-}
-
-func (o *networkOptions) join(text string, stdin io.Reader, stdout io.Writer) error {
+func joinNetwork(home, text string, stdin io.Reader) (m networks.Membership, err error) {
 	if text == "-" {
-		var err error
 		if text, err = bufio.NewReaderSize(io.LimitReader(stdin, 4<<10), 4<<10).ReadString('\n'); err != nil && err != io.EOF {
-			return fmt.Errorf("read the invitation: %w", err)
+			return m, fmt.Errorf("read the invitation: %w", err)
 		}
 	} else if networks.IsSecret(text) {
-		return errors.New("this invitation is not bound to a peer, and other users can read command lines: use p2pboot network join - < FILE")
+		return m, errors.New("this invitation is not bound to a peer, and other users can read command lines: use p2pboot network join - < FILE")
 	}
-	m, err := networks.Join(o.cfg.Home, text)
-	if err != nil {
-		return err
-	}
-	return o.printMembership(stdout, m, "joined")
+	return networks.Join(home, text)
 }
 
-func (o *networkOptions) printMembership(stdout io.Writer, m networks.Membership, done string) error {
-	if *o.json {
-		return writeJSON(stdout, m)
-	}
-	_, err := fmt.Fprintf(stdout, "%s network %s, valid until %s: start with p2pboot --network %s\n", done, m.Network, m.Expires.Format(time.DateTime), m.Network)
-	return err
+// startWith tells how to start a peer of the network that the home has created or joined.
+func startWith(done string, m networks.Membership) string {
+	return fmt.Sprintf("%s network %s, valid until %s: start with p2pboot --network %s\n", done, m.Network, m.Expires.Format(time.DateTime), m.Network)
 }
 
-func (o *networkOptions) invite(stdout io.Writer) error {
-	text, err := networks.Invite(o.cfg.Home, o.network, networks.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)
-	if err != nil {
-		return err
-	}
-	if *o.json {
-		return writeJSON(stdout, map[string]string{"invitation": text})
-	}
-	_, err = fmt.Fprintln(stdout, text)
-	return err
+// invitation is the JSON output of p2pboot network invite.
+type invitation struct {
+	Text string `json:"invitation"`
 }
 
 // networksOf is the JSON output of p2pboot network show.
@@ -216,25 +201,21 @@ type networksOf struct {
 	Networks []networks.Membership `json:"networks"`
 }
 
-func (o *networkOptions) show(stdout io.Writer) error {
-	id, err := homedir.IDOf(o.cfg.Home)
+func networksOfHome(home string) (n networksOf, err error) {
+	id, err := homedir.IDOf(home)
 	if err != nil {
-		return err
+		return n, err
 	}
-	n := networksOf{Peer: id.String(), Networks: []networks.Membership{}}
-	all, err := networks.Of(o.cfg.Home)
-	if err != nil {
-		return err
-	}
-	n.Networks = append(n.Networks, all...)
-	if *o.json {
-		return writeJSON(stdout, n)
-	}
-	fmt.Fprintln(stdout, "peer", n.Peer)
+	all, err := networks.Of(home)
+	return networksOf{Peer: id.String(), Networks: append([]networks.Membership{}, all...)}, err // an empty list in JSON, not null
+}
+
+func describeNetworks(n networksOf) string {
+	lines := []string{"peer " + n.Peer}
 	for _, m := range n.Networks {
-		fmt.Fprintln(stdout, describeNetwork(m, time.Now()))
+		lines = append(lines, describeNetwork(m, time.Now()))
 	}
-	return nil
+	return strings.Join(lines, "\n") + "\n"
 }
 
 func describeNetwork(m networks.Membership, now time.Time) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/control/status"
 )
 
@@ -27,7 +28,6 @@ cannot be used.`
 const slotsExamples = `  p2pboot slots 1            before a large build of your own
   p2pboot slots 8            afterwards`
 
-// slotsCommand returns the command p2pboot slots.
 func slotsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("slots N [--home DIR] [--json]", "Change the number of slots.")
@@ -42,14 +42,8 @@ func slotsCommand(stdout io.Writer) *cobra.Command {
 		}
 		return nil
 	}
-	get := func(ctx context.Context) (s status.Slots, err error) {
-		client, err := dialHome(ctx, cfg.Home)
-		if err != nil {
-			return s, err
-		}
-		defer client.Close()
-		s, err = client.Resize(ctx, n)
-		return s, command.Fail(command.Unavailable, err, "")
+	get := func(ctx context.Context) (status.Slots, error) {
+		return onPeer(ctx, cfg.Home, func(client *control.Client) (status.Slots, error) { return client.Resize(ctx, n) })
 	}
 	return viewOf(c, &cfg, stdout, get, display.Slots)
 }

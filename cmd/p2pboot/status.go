@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -29,7 +30,6 @@ may not use its control socket, 73 the home cannot be used.`
 const statusExamples = `  p2pboot status             as text
   p2pboot status --json      all details, for scripts`
 
-// statusCommand returns the command p2pboot status.
 func statusCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("status [--home DIR] [--json]", "Show the peer, its jobs and its connections.")
@@ -38,24 +38,20 @@ func statusCommand(stdout io.Writer) *cobra.Command {
 	return viewOf(c, &cfg, stdout, get, display.Status)
 }
 
-// statusOf requests the status of the peer on home.
-func statusOf(ctx context.Context, home string) (s status.Status, err error) {
-	client, err := dialHome(ctx, home)
-	if err != nil {
-		return s, err
-	}
-	defer client.Close()
-	if s, err = client.Status(ctx); err != nil {
-		return s, command.Fail(command.Unavailable, err, "")
-	}
-	return s, nil
+func statusOf(ctx context.Context, home string) (status.Status, error) {
+	return onPeer(ctx, home, func(client *control.Client) (status.Status, error) { return client.Status(ctx) })
 }
 
-// dialHome returns a client of the peer on home, or the command's failure.
-func dialHome(ctx context.Context, home string) (*control.Client, error) {
+// onPeer calls do with a client of the peer on home. The error is a command.Failure.
+func onPeer[T any](ctx context.Context, home string, do func(*control.Client) (T, error)) (result T, err error) {
 	client, err := control.Dial(ctx, home)
 	if err != nil {
-		return nil, command.FailDial(err, "start one with p2pboot, or name its folder with --home or P2PMPI_HOME")
+		return result, command.FailDial(err, "start one with p2pboot, or name its folder with --home or P2PMPI_HOME")
 	}
-	return client, nil
+	defer client.Close()
+	result, err = do(client)
+	if failed, ok := errors.AsType[*command.Failure](err); ok {
+		return result, failed
+	}
+	return result, command.Fail(command.Unavailable, err, "")
 }

@@ -35,7 +35,6 @@ const stopExamples = `  p2pboot jobs               list the jobs
   p2pboot stop 3f2b8c1e      hand it over, or end it
   p2pboot stop 3f2b8c1e --now`
 
-// stopCommand returns the command p2pboot stop.
 func stopCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("stop JOB [--home DIR] [--now] [--json]", "End one job here.")
@@ -49,15 +48,12 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 		return nil
 	}
 	now := c.Flags().Bool("now", false, "end the job at once, without a handover")
-	get := func(ctx context.Context) (s status.Stopped, err error) {
-		client, err := dialHome(ctx, cfg.Home)
-		if err != nil {
-			return s, err
-		}
-		defer client.Close()
-		asked, said := traceSent(ctx)
-		s, err = client.Stop(asked, id, *now)
-		return s, stopFailed(ctx, err, said())
+	get := func(ctx context.Context) (status.Stopped, error) {
+		return onPeer(ctx, cfg.Home, func(client *control.Client) (status.Stopped, error) {
+			asked, said := traceSent(ctx)
+			stopped, err := client.Stop(asked, id, *now)
+			return stopped, stopFailed(ctx, err, said())
+		})
 	}
 	return viewOf(c, &cfg, stdout, get, display.Stopped)
 }

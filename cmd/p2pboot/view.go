@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
@@ -18,20 +18,21 @@ func viewOf[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get fun
 		c.Args = command.NoArgs
 	}
 	cfg.AddHomeFlags(c.Flags())
+	return printing(c, c.Flags(), stdout, get, text)
+}
+
+// printing makes c print the result of get. The environment and the configuration file set the given options.
+func printing[T any](c *cobra.Command, options *pflag.FlagSet, stdout io.Writer, get func(context.Context) (T, error), text func(T) string) *cobra.Command {
 	asJSON := addJSONFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
+		if err := peer.Fill(options); err != nil {
 			return command.Fail(command.Usage, err, "")
 		}
 		shown, err := get(c.Context())
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case *asJSON:
-			return writeJSON(stdout, shown)
 		}
-		_, err = io.WriteString(stdout, text(shown))
-		return err
+		return command.Print(stdout, *asJSON, shown, text)
 	}
 	return c
 }
@@ -39,10 +40,4 @@ func viewOf[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get fun
 // addJSONFlag adds the option --json, which all subcommands with output share.
 func addJSONFlag(c *cobra.Command) *bool {
 	return c.Flags().Bool("json", false, "print JSON on standard output")
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -89,7 +88,7 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 	defer client.Close()
 	halting, err := client.Halt(ctx, how)
 	if err == nil {
-		if err := printFates(stdout, halting, asJSON); err != nil {
+		if err := command.Print(stdout, asJSON, halting, display.Fates); err != nil {
 			return err
 		}
 		err = homedir.AwaitGone(ctx, home)
@@ -101,15 +100,4 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 		return command.Fail(command.Unavailable, err, "")
 	}
 	return nil
-}
-
-// printFates writes what happens to the jobs.
-func printFates(w io.Writer, h status.Halting, asJSON bool) error {
-	if !asJSON {
-		_, err := io.WriteString(w, display.Fates(h))
-		return err
-	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(h)
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
 
-// checkAuto validates the options for -r auto.
 func checkAuto(opt peer.RunOptions) error {
 	if opt.Replicas != peer.AutoReplicas {
 		return nil

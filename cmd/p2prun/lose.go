@@ -17,10 +17,6 @@ type masterKiller struct {
 	placed map[view.Process]string // peer IDs
 }
 
-func newMasterKiller(n, r int) *masterKiller {
-	return &masterKiller{view: view.New(n, r), placed: make(map[view.Process]string)}
-}
-
 // update updates, from an event, where the job's processes run.
 func (k *masterKiller) update(e submit.Event) {
 	k.mu.Lock()

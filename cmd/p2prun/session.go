@@ -64,7 +64,7 @@ func (s *session) checkNetwork(ctx context.Context, cfg peer.Config) error {
 	if cfg.Token == "" && cfg.Network == peer.DefaultConfig().Network {
 		return nil
 	}
-	wanted, err := cfg.NetworkID()
+	wanted, err := cfg.NetworkChoice().ID()
 	if err != nil {
 		return command.Fail(command.Usage, err, "")
 	}
@@ -85,7 +85,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		return err
 	}
 	role := peer.SubmitOnly
-	network, err := cfg.NetworkID()
+	network, err := cfg.NetworkChoice().ID()
 	if err != nil && opt.Local == 0 {
 		return command.Fail(command.Usage, err, "")
 	}
@@ -109,14 +109,11 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		return err
 	}
 	s.net, err = localnet.Start(ctx, localnet.Config{
-		Dir:          homes,
-		Peers:        opt.Local,
-		Slots:        localSlots(opt),
-		Supernode:    s.own.AddrInfo(),
-		Network:      cfg.Network,
-		GossipPeriod: cfg.GossipPeriod,
-		LogLevel:     "error", // --lose may kill a peer, and warnings about that would be noise
-		Stderr:       command.File(stderr),
+		Settings: localnet.Settings{
+			Supernode: s.own.AddrInfo(), Network: cfg.Network, Slots: localSlots(opt), GossipPeriod: cfg.GossipPeriod,
+			LogLevel: "error", // --lose may kill a peer, and warnings about that would be noise
+		},
+		Dir: homes, Peers: opt.Local, Stderr: command.File(stderr),
 	})
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/control"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -62,7 +63,7 @@ func submitJob(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args [
 	if j.req.Programs, err = build(ctx, j.prog, j.here, j.built); err != nil {
 		return 0, err
 	}
-	if warning := cfg.OpenWarning(); warning != "" && opt.Local == 0 {
+	if warning := cfg.NetworkChoice().OpenWarning(); warning != "" && opt.Local == 0 {
 		j.show.Say("warning: %s", warning)
 	}
 	s, err := open(ctx, cfg, opt, work, stderr)
@@ -82,11 +83,11 @@ func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []s
 	if err != nil {
 		return nil, command.Fail(command.Usage, err, hintHelp)
 	}
+	var here []submit.Platform
 	prog, err := program.Find(ctx, args[0])
-	if err != nil {
-		return nil, command.Fail(command.Usage, err, "")
+	if err == nil {
+		here, err = platforms(opt, prog)
 	}
-	here, err := platforms(opt, prog)
 	if err != nil {
 		return nil, command.Fail(command.Usage, err, "")
 	}
@@ -215,7 +216,6 @@ func checkHeal(opt peer.RunOptions) error {
 	return nil
 }
 
-// build builds the program for each platform.
 func build(ctx context.Context, prog *program.Program, platforms []submit.Platform, into string) ([]submit.Executable, error) {
 	var out []submit.Executable
 	for _, platform := range platforms {
@@ -277,7 +277,7 @@ func watchdog(s *session, lose time.Duration, req submit.Request, show *display.
 	if lose == 0 {
 		return show.Event
 	}
-	killer := newMasterKiller(req.N, req.R)
+	killer := &masterKiller{view: view.New(req.N, req.R), placed: make(map[view.Process]string)}
 	var once sync.Once
 	return func(e submit.Event) error {
 		killer.update(e)

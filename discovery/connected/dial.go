@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
@@ -40,7 +41,7 @@ func (s *Service) introduce() {
 	if err != nil {
 		s.config.Log.Debug().Err(err).Dur("retry", wait).Msg("introduction failed")
 	}
-	time.AfterFunc(wait, func() { signal(s.wake) })
+	time.AfterFunc(wait, func() { background.Notify(s.wake) })
 }
 
 // round tries known peers. It looks for other peers if meet is true, or if it reaches a peer that was
@@ -69,7 +70,7 @@ func (s *Service) round(due []p2ppeer.AddrInfo, meet bool) {
 		s.hasTried = true
 		close(s.tried)
 	}
-	signal(s.wake)
+	background.Notify(s.wake)
 }
 
 // reconnect connects to a known peer and reports whether the peer was unreachable or unknown before.

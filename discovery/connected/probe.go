@@ -188,7 +188,6 @@ func reachedOtherEnd(err error) bool {
 	return other || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// sendPing probes a connection with a ping.
 func sendPing(ctx context.Context, c network.Conn) error {
 	stream, err := c.NewStream(network.WithAllowLimitedConn(ctx, "probe"))
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/background"
 )
 
 // Config configures a Service.
@@ -100,7 +102,7 @@ func New(ctx context.Context, h host.Host, c Config) (*Service, error) {
 		partners:   func() map[p2ppeer.ID]time.Duration { return nil },
 	}
 	known.restoring = s.watch.restoring
-	look := func(network.Network, network.Conn) { signal(s.wake) }
+	look := func(network.Network, network.Conn) { background.Notify(s.wake) }
 	s.notify = &network.NotifyBundle{ConnectedF: look, DisconnectedF: look}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	return s, nil
@@ -154,15 +156,7 @@ func (s *Service) Heard(info p2ppeer.AddrInfo) {
 		s.known.heard(info)
 		s.roundDue = true
 	}
-	signal(s.wake)
-}
-
-// signal puts an element into c, unless c holds one.
-func signal(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	background.Notify(s.wake)
 }
 
 // connected reports whether a connection to a peer is open, direct or relayed.
@@ -218,8 +212,8 @@ func (s *Service) reconnectAll() {
 	s.known.retryNow()
 	s.supernodes.retryNow()
 	s.roundDue, s.meetNext = true, true
-	signal(s.moved)
-	signal(s.wake)
+	background.Notify(s.moved)
+	background.Notify(s.wake)
 }
 
 // watchHost records each connected peer of the network as known, whichever side dialled, and looks for

@@ -20,11 +20,8 @@ func (a agenda) Less(i, j int) bool {
 	return a[i].at < a[j].at || a[i].at == a[j].at && a[i].seq < a[j].seq
 }
 func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(event)) }
 
-// Push implements heap.Interface.
-func (a *agenda) Push(x any) { *a = append(*a, x.(event)) }
-
-// Pop implements heap.Interface.
 func (a *agenda) Pop() any {
 	last := (*a)[len(*a)-1]
 	(*a)[len(*a)-1] = event{} // releases its references

@@ -95,7 +95,6 @@ func (w *World) Pause(i int, from, until time.Duration) {
 	w.pauses[i] = append(w.pauses[i], from, until)
 }
 
-// crashed reports whether i has ended.
 func (w *World) crashed(i int) bool { return w.crash[i] != 0 && w.Now >= w.crash[i] }
 
 // resume returns when i resumes if it is paused now.
@@ -128,7 +127,6 @@ func (w *World) tick(i, k int) {
 	w.At(w.Start[i]+next+time.Microsecond, func() { w.tick(i, k) })
 }
 
-// local returns the time by i's clock.
 func (w *World) local(i int) time.Duration {
 	return time.Duration(float64(w.Now-w.Start[i]) * (1 + w.Drift[i]))
 }

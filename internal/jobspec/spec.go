@@ -10,9 +10,9 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -118,41 +118,29 @@ func (s *Spec) Sign(key crypto.PrivKey) ([]byte, error) {
 	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("sign job %s: %w", s.ID, err)
 	}
-	envelope, err := record.Seal((*signed)(s), key)
-	if err != nil {
-		return nil, fmt.Errorf("sign job %s: %w", s.ID, err)
-	}
-	return envelope.Marshal()
+	return sealed.Seal((*signed)(s), key)
 }
 
 // Verify decodes the output of Sign. The returned spec is valid and was signed by the peer that it names
 // as its submitter.
 func Verify(envelope []byte) (*Spec, error) {
-	if len(envelope) > MaxEncoded {
-		return nil, fmt.Errorf("job of %d bytes, at most %d are allowed", len(envelope), MaxEncoded)
-	}
 	var s Spec
-	e, err := record.ConsumeTypedEnvelope(envelope, (*signed)(&s))
+	signer, err := sealed.Open(envelope, MaxEncoded, (*signed)(&s))
+	if err == nil && signer != s.Submitter {
+		err = fmt.Errorf("signed by %s, submitted by %s", signer, s.Submitter)
+	}
+	if err == nil {
+		err = s.validate()
+	}
 	if err != nil {
-		return nil, fmt.Errorf("verify job: %w", err)
-	}
-	signer, err := p2ppeer.IDFromPublicKey(e.PublicKey)
-	if err != nil {
-		return nil, fmt.Errorf("verify job: %w", err)
-	}
-	if signer != s.Submitter {
-		return nil, fmt.Errorf("verify job: signed by %s, submitted by %s", signer, s.Submitter)
-	}
-	if err := s.validate(); err != nil {
 		return nil, fmt.Errorf("verify job: %w", err)
 	}
 	return &s, nil
 }
 
-// signed makes a Spec a libp2p record, so that an envelope can contain it.
+// signed makes a Spec a record, so that an envelope can contain it.
 type signed Spec
 
-func (*signed) Domain() string                   { return "p2pmpi-job" }
-func (*signed) Codec() []byte                    { return []byte("/p2pmpi/job") }
+func (*signed) Kind() string                     { return "job" }
 func (s *signed) MarshalRecord() ([]byte, error) { return json.Marshal((*Spec)(s)) }
 func (s *signed) UnmarshalRecord(b []byte) error { return json.Unmarshal(b, (*Spec)(s)) }

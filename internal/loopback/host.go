@@ -13,27 +13,22 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 
+	"github.com/p2pmpi/p2pmpi/internal/background"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
 // Host is a libp2p host that can also open streams to itself.
 type Host struct {
 	host.Host
+	work *background.Work // the handlers of streams to itself
 
-	mu       sync.Mutex
+	mu       sync.Mutex // also held while work is stopped
 	handlers map[protocol.ID]network.StreamHandler
-	streams  map[*stream]struct{}
-	running  sync.WaitGroup
-	closed   bool
 }
 
 // Wrap returns h, extended with streams to itself.
 func Wrap(h host.Host) *Host {
-	return &Host{
-		Host:     h,
-		handlers: make(map[protocol.ID]network.StreamHandler),
-		streams:  make(map[*stream]struct{}),
-	}
+	return &Host{Host: h, work: background.New(context.Background()), handlers: make(map[protocol.ID]network.StreamHandler)}
 }
 
 // SetStreamHandler implements host.Host.
@@ -63,7 +58,7 @@ func (h *Host) NewStream(ctx context.Context, p p2ppeer.ID, pids ...protocol.ID)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed {
+	if h.work.Context().Err() != nil {
 		return nil, errors.New("open stream to self: host is closed")
 	}
 	for _, pid := range pids {
@@ -82,13 +77,10 @@ func (h *Host) open(pid protocol.ID, handler network.StreamHandler) (network.Str
 	state := &shared{}
 	ours := &stream{UnixConn: near, host: h, protocol: pid, shared: state, direction: network.DirOutbound}
 	theirs := &stream{UnixConn: far, host: h, protocol: pid, shared: state, direction: network.DirInbound}
-	h.streams[ours] = struct{}{}
-	h.streams[theirs] = struct{}{}
-	h.running.Add(1)
-	go func() { // ends with the handler, which Close unblocks
-		defer h.running.Done()
-		handler(theirs)
-	}()
+	for _, s := range []*stream{ours, theirs} {
+		s.forget = context.AfterFunc(h.work.Context(), func() { s.Reset() })
+	}
+	h.work.Go(func(context.Context) { handler(theirs) }) // ends with the handler, which Close unblocks
 	return ours, nil
 }
 
@@ -118,25 +110,12 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), nil // SocketPair creates no other kind
 }
 
-func (h *Host) forget(s *stream) {
-	h.mu.Lock()
-	delete(h.streams, s)
-	h.mu.Unlock()
-}
-
 // Close resets the host's streams to itself, waits for their handlers, and closes the host.
 func (h *Host) Close() error {
 	h.mu.Lock()
-	h.closed = true
-	var open []*stream
-	for s := range h.streams {
-		open = append(open, s)
-	}
+	h.work.Stop()
 	h.mu.Unlock()
-	for _, s := range open {
-		s.Reset()
-	}
 	err := h.Host.Close()
-	h.running.Wait()
+	h.work.Wait()
 	return err
 }

@@ -13,13 +13,14 @@ import (
 // shared is the common state of the two ends of a stream.
 type shared struct{ reset atomic.Bool }
 
-// stream is one end of a stream to the host itself.
+// stream is one end of a stream to the host itself. It implements network.Stream.
 type stream struct {
 	*net.UnixConn
 	host      *Host
 	protocol  protocol.ID
 	direction network.Direction
 	shared    *shared
+	forget    func() bool // the end of the host then no longer resets the stream
 }
 
 // Read implements network.Stream. As on a network, reading from a stream that was reset returns an error
@@ -32,41 +33,28 @@ func (s *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Close implements network.Stream.
 func (s *stream) Close() error {
-	s.host.forget(s)
+	s.forget()
 	return s.UnixConn.Close()
 }
 
-// Reset implements network.Stream.
 func (s *stream) Reset() error {
 	s.shared.reset.Store(true)
 	return s.Close()
 }
 
-// ResetWithError implements network.Stream.
 func (s *stream) ResetWithError(network.StreamErrorCode) error { return s.Reset() }
+func (s *stream) ID() string                                   { return "loopback " + string(s.protocol) }
+func (s *stream) Protocol() protocol.ID                        { return s.protocol }
 
-// ID implements network.Stream.
-func (s *stream) ID() string { return "loopback " + string(s.protocol) }
-
-// Protocol implements network.Stream.
-func (s *stream) Protocol() protocol.ID { return s.protocol }
-
-// SetProtocol implements network.Stream.
 func (s *stream) SetProtocol(id protocol.ID) error {
 	s.protocol = id
 	return nil
 }
 
-// Stat implements network.Stream.
-func (s *stream) Stat() network.Stats { return network.Stats{Direction: s.direction} }
-
-// Scope implements network.Stream.
+func (s *stream) Stat() network.Stats        { return network.Stats{Direction: s.direction} }
 func (s *stream) Scope() network.StreamScope { return &network.NullScope{} }
-
-// Conn implements network.Stream.
-func (s *stream) Conn() network.Conn { return conn{host: s.host} }
+func (s *stream) Conn() network.Conn         { return conn{host: s.host} }
 
 // conn is the connection of a host to itself. It implements only the methods below, so it cannot be closed.
 type conn struct {

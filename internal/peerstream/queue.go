@@ -3,6 +3,8 @@ package peerstream
 import (
 	"context"
 	"sync"
+
+	"github.com/p2pmpi/p2pmpi/internal/background"
 )
 
 // A queue holds the messages that wait for one peer.
@@ -32,10 +34,7 @@ func (q *queue[M]) put(m M) {
 		return
 	}
 	q.messages = append(q.messages, m)
-	select {
-	case q.ready <- struct{}{}:
-	default:
-	}
+	background.Notify(q.ready)
 }
 
 // take waits for a message, and removes and returns the oldest one. ok is false if ctx has ended.

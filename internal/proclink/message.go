@@ -95,7 +95,6 @@ type Message struct {
 	Sums   []protection.Sum `json:"sums,omitempty"`
 }
 
-// carriesDescriptor reports whether m carries a descriptor.
 func (m Message) carriesDescriptor() bool {
 	switch m.Type {
 	case Channel, Accept:

@@ -56,7 +56,7 @@ func (c *Client) Run(ctx context.Context, req submit.Request, emit func(submit.E
 	if err != nil {
 		return job.Result{}, fmt.Errorf("submit job: %w", err)
 	}
-	l := &listener{client: c, emit: emit, away: req.Away, shown: make(map[source]uint64)}
+	l := &listener{client: c, emit: emit, away: req.Away, shown: make(map[job.Source]uint64)}
 	return l.follow(ctx, func(ctx context.Context) (*http.Response, error) {
 		resp, err := c.do(ctx, http.MethodPost, "/v1/jobs", bytes.NewReader(body))
 		if err != nil {
@@ -70,7 +70,7 @@ func (c *Client) Run(ctx context.Context, req submit.Request, emit func(submit.E
 // like Run. If cancel is set, it ends the job and waits until that is done. The error wraps a *RefusedError
 // if there is no such job, or another client listens to it.
 func (c *Client) Attach(ctx context.Context, kept submit.Kept, cancel bool, emit func(submit.Event) error) (job.Result, error) {
-	l := &listener{client: c, emit: emit, away: kept.Request.Away, id: kept.Job, kept: !cancel, shown: make(map[source]uint64)}
+	l := &listener{client: c, emit: emit, away: kept.Request.Away, id: kept.Job, kept: !cancel, shown: make(map[job.Source]uint64)}
 	return l.follow(ctx, func(ctx context.Context) (*http.Response, error) { return c.attach(ctx, kept.Job, cancel) })
 }
 

@@ -3,11 +3,11 @@
 //
 //	p2prun, p2phalt, curl: Client ---- HTTP over a Unix socket ----> Server --> Peer
 //	                         |                                        |
-//	                      listener <------- lines of events ------- audience <--- Jobs <--- submit.Submitter
+//	                      listener <--- lines of events --- Jobs <--- submit.EventQueue <--- submit.Submitter
 //
-// Jobs runs the jobs that were submitted here. Each has an audience, which holds the events that no p2prun
-// has acknowledged. A job therefore survives its p2prun for a limited time (handed.go), and another p2prun can
-// attach to it. If the peer itself is killed, the listener waits for the next peer on the same home and
+// Jobs runs the jobs that were submitted here. Each has a submit.EventQueue, which holds the events that no
+// p2prun has acknowledged. A job therefore survives its p2prun for a limited time (handed.go), and another
+// p2prun can attach to it. If the peer itself is killed, the listener waits for the next peer on the same home and
 // follows the job there. Every record of output is shown once (R6).
 //
 // Only the user that runs the peer, and root, may connect to the socket (socket.go). The status page can

@@ -21,13 +21,12 @@ import (
 //
 // A job with a listener runs to completion. Its result waits for acknowledgement, as output does.
 type handed struct {
-	audience *audience
-	end      context.CancelCauseFunc // cancels the job
-	over     chan struct{}           // closed when the job has ended completely
+	events *submit.EventQueue
+	end    context.CancelCauseFunc // cancels the job
+	over   chan struct{}           // closed when the job has ended completely
 
 	mu          sync.Mutex
 	away        time.Duration // how long the job may wait for a listener
-	kept        bool          // true if the job may wait for a listener
 	hasListener bool
 	ended       bool
 	since       time.Time   // when the last listener was removed
@@ -40,16 +39,6 @@ var (
 	errListenerEnded = errors.New("its p2prun has ended")
 	errOver          = errors.New("the job is about to end")
 )
-
-// take implements the job's Sink.
-func (h *handed) take(e submit.Event, done func(error)) {
-	if e.Kind == submit.KeptEvent {
-		h.mu.Lock()
-		h.kept = true
-		h.mu.Unlock()
-	}
-	h.audience.emit(e, done)
-}
 
 // addListener registers a listener, if there is none. The caller must call removeListener afterwards.
 func (h *handed) addListener() error {
@@ -73,7 +62,7 @@ func (h *handed) removeListener() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.hasListener, h.since = false, time.Now()
-	if !h.kept || h.ended {
+	if !h.events.Kept() || h.ended {
 		h.abandon(errListenerEnded)
 		return
 	}
@@ -96,7 +85,7 @@ func (h *handed) expire(times int) {
 func (h *handed) abandon(why error) {
 	h.ended = true
 	h.end(why)
-	h.audience.close(why)
+	h.events.Close(why)
 }
 
 // cancel ends the job. A listener still receives the result.
@@ -129,6 +118,6 @@ func (h *handed) close() {
 		h.timer.Stop()
 	}
 	h.end(nil)
-	h.audience.close(errOver)
+	h.events.Close(errOver)
 	close(h.over)
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,32 +22,13 @@ type behaviour func(context.Context, *fakeJob)
 
 // A fakeJob is a simulated job whose events the test determines.
 type fakeJob struct {
-	id   string
-	sink submit.Sink
-
-	mu     sync.Mutex
-	shown  uint64
-	failed error
-	news   chan struct{} // receives a token when one of the above changes
-}
-
-func newFakeJob(id string, sink submit.Sink) *fakeJob {
-	return &fakeJob{id: id, sink: sink, news: make(chan struct{}, 1)}
+	id     string
+	events *submit.EventQueue
 }
 
 func (s *fakeJob) say(e submit.Event) {
 	e.Job = s.id
-	s.sink(e, func(err error) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.shown = max(s.shown, e.Record); err != nil {
-			s.failed = err
-		}
-		select {
-		case s.news <- struct{}{}:
-		default:
-		}
-	})
+	s.events.Put(e)
 }
 
 // write emits the records from first to last of rank 0.
@@ -58,28 +38,10 @@ func (s *fakeJob) write(first, last int) {
 	}
 }
 
-// awaitShown returns when the user has count records, or the job has no listener any more.
-func (s *fakeJob) awaitShown(ctx context.Context, count int) {
-	for {
-		s.mu.Lock()
-		over := s.shown >= uint64(count) || s.failed != nil
-		s.mu.Unlock()
-		if over {
-			return
-		}
-		select {
-		case <-s.news:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // end emits the result, and returns when the user has it.
 func (s *fakeJob) end(r job.Result) {
-	over := make(chan struct{})
-	s.sink(submit.Event{Kind: submit.ResultEvent, Job: s.id, Result: &r}, func(error) { close(over) })
-	<-over
+	s.say(submit.Event{Kind: submit.ResultEvent, Result: &r})
+	s.events.Flush()
 }
 
 // A jobsPeer is a peer that has only a control socket. The jobs submitted to it are simulated.
@@ -96,7 +58,7 @@ func newJobsPeer(t *testing.T, dir string, act behaviour) *jobsPeer {
 	t.Helper()
 	life, end := context.WithCancel(context.Background())
 	c := NewJobs(life, nil)
-	run := func(ctx context.Context, sink submit.Sink) { act(ctx, newFakeJob(fakeJobID, sink)) }
+	run := func(ctx context.Context, events *submit.EventQueue) { act(ctx, &fakeJob{fakeJobID, events}) }
 	mux := http.NewServeMux()
 	real := http.NewServeMux()
 	for pattern, handle := range c.Handlers() {
@@ -185,7 +147,7 @@ func TestR6HandedOverJobSurvivesItsListener(t *testing.T) {
 	newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 1000)
-		s.awaitShown(ctx, 1000)
+		s.events.Flush()
 		s.end(succeeded)
 	})
 	client := dialDir(t, dir)
@@ -252,7 +214,7 @@ func TestR6ListenerSurvivesItsPeer(t *testing.T) {
 			first.kill()
 			newJobsPeer(t, dir, func(ctx context.Context, s *fakeJob) {
 				s.write(51, 200)
-				s.awaitShown(ctx, 200)
+				s.events.Flush()
 				s.end(succeeded)
 			})
 		}
@@ -347,8 +309,8 @@ func TestS4HandedOverJobEnds(t *testing.T) {
 func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
-		h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: time.Minute, hasListener: true}
-		s := newFakeJob(fakeJobID, h.take)
+		h := &handed{events: submit.NewEventQueue(""), end: end, over: make(chan struct{}), away: time.Minute, hasListener: true}
+		s := &fakeJob{fakeJobID, h.events}
 		s.say(submit.Event{Kind: submit.KeptEvent})
 		s.write(1, 1)
 		for _, listens := range []time.Duration{2 * h.away, 0, 0} { // the last wait is too long
@@ -378,9 +340,10 @@ func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
 		if err := h.addListener(); !errors.Is(err, errOver) {
 			t.Errorf("a listener was added to a job that ends: %v", err)
 		}
-		if s.failed == nil || slices.ContainsFunc(h.audience.after(0), func(line) bool { return true }) {
+		if s.write(2, 2); len(h.events.After(0)) > 0 {
 			t.Error("the output of the job waits forever")
 		}
+		s.events.Flush()
 		h.close()
 	})
 }
@@ -426,7 +389,7 @@ func TestKeptJobCanBeCancelledWithoutResuming(t *testing.T) {
 	var why []error
 	for _, cause := range []error{context.Canceled, nil} {
 		var its context.Context
-		_, err := c.followJob(fakeJobID, time.Hour, cause, func(ctx context.Context, _ submit.Sink) {
+		_, err := c.followJob(fakeJobID, time.Hour, cause, func(ctx context.Context, _ *submit.EventQueue) {
 			its = ctx
 			why = append(why, context.Cause(ctx))
 		})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,14 +26,14 @@ type Jobs struct {
 	submitter *submit.Submitter
 
 	mu     sync.Mutex
-	refuse bool               // true if no new jobs are accepted
-	jobs   sync.WaitGroup     // submitted here and not over; Add under mu
-	handed map[string]*handed // jobs by ID, once they have one
+	refuse bool           // true if no new jobs are accepted
+	jobs   sync.WaitGroup // submitted here and not over; Add under mu
+	handed []*handed
 }
 
 // NewJobs returns an empty set of jobs of a peer. They end with life.
 func NewJobs(life context.Context, submitter *submit.Submitter) *Jobs {
-	return &Jobs{life: life, submitter: submitter, handed: make(map[string]*handed)}
+	return &Jobs{life: life, submitter: submitter}
 }
 
 // Handlers returns the handlers of requests about jobs, by pattern.
@@ -76,7 +75,7 @@ func (j *Jobs) runJob(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
 		return
 	}
-	h, err := j.followJob("", req.Away, nil, func(ctx context.Context, sink submit.Sink) { j.submitter.Run(ctx, req, sink) })
+	h, err := j.followJob("", req.Away, nil, func(ctx context.Context, events *submit.EventQueue) { j.submitter.Run(ctx, req, events) })
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, err)
 		return
@@ -100,7 +99,7 @@ func (j *Jobs) attachJob(w http.ResponseWriter, r *http.Request) {
 	} else if kept, wrong := j.submitter.Kept(id); wrong != nil {
 		err = wrong
 	} else {
-		h, err = j.followJob(id, kept.Request.Away, why, func(ctx context.Context, sink submit.Sink) { j.submitter.Attach(ctx, id, sink) })
+		h, err = j.followJob(id, kept.Request.Away, why, func(ctx context.Context, events *submit.EventQueue) { j.submitter.Attach(ctx, id, events) })
 	}
 	if err != nil {
 		fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
@@ -111,48 +110,33 @@ func (j *Jobs) attachJob(w http.ResponseWriter, r *http.Request) {
 
 // followJob starts to follow a job with run, and registers the caller as its listener. A nonempty id is that
 // of a kept job to resume. If why is not nil, followJob cancels the job before run starts.
-func (j *Jobs) followJob(id string, away time.Duration, why error, run func(context.Context, submit.Sink)) (*handed, error) {
+func (j *Jobs) followJob(id string, away time.Duration, why error, run func(context.Context, *submit.EventQueue)) (*handed, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
 	case j.refuse:
 		return nil, errEnds
-	case j.handed[id] != nil:
+	case id != "" && j.lookUp(id) != nil:
 		return nil, errHasListener // another client was faster
 	}
 	ctx, end := context.WithCancelCause(j.life)
-	h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: away, kept: id != "", hasListener: true}
-	if id != "" {
-		j.handed[id] = h
-	}
+	h := &handed{events: submit.NewEventQueue(id), end: end, over: make(chan struct{}), away: away, hasListener: true}
+	j.handed = append(j.handed, h)
 	if why != nil {
 		h.cancel(why)
 	}
 	j.jobs.Go(func() { // ends with the job, which ends with the peer's life; Cancel ends one whose result waits
-		run(ctx, func(e submit.Event, done func(error)) {
-			if e.Job != "" && id == "" {
-				id = e.Job
-				j.name(id, h)
-			}
-			h.take(e, done)
-		})
-		j.forget(id)
+		run(ctx, h.events)
+		j.forget(h)
 		h.close()
 	})
 	return h, nil
 }
 
-// name registers a job under its ID.
-func (j *Jobs) name(id string, h *handed) {
+func (j *Jobs) forget(h *handed) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.handed[id] = h
-}
-
-func (j *Jobs) forget(id string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	delete(j.handed, id)
+	j.handed = slices.DeleteFunc(j.handed, func(other *handed) bool { return other == h })
 }
 
 var errNoJob = errors.New("no such job was handed to this peer, or it has ended")
@@ -160,10 +144,20 @@ var errNoJob = errors.New("no such job was handed to this peer, or it has ended"
 func (j *Jobs) find(id string) (*handed, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if h := j.handed[id]; h != nil {
+	if h := j.lookUp(id); h != nil {
 		return h, nil
 	}
 	return nil, errNoJob
+}
+
+// lookUp returns the job with the given ID, or nil. j.mu is held.
+func (j *Jobs) lookUp(id string) *handed {
+	for _, h := range j.handed {
+		if h.events.Job() == id {
+			return h
+		}
+	}
+	return nil
 }
 
 // WithoutListenerSince returns when a job lost its listener, or zero if it has one. A nil Jobs has
@@ -184,8 +178,8 @@ func (j *Jobs) streamEvents(w http.ResponseWriter, r *http.Request, h *handed) {
 	defer h.removeListener()
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	gone, told := r.Context().Done(), uint64(0)
-	for next := h.audience.stateEvents(); ; next = nil {
-		next = append(next, h.audience.after(told)...)
+	for next := h.events.State(); ; next = nil {
+		next = append(next, h.events.After(told)...)
 		if len(next) > 0 {
 			if !write(w, next) {
 				return
@@ -194,7 +188,7 @@ func (j *Jobs) streamEvents(w http.ResponseWriter, r *http.Request, h *handed) {
 			continue
 		}
 		select {
-		case <-h.audience.wake:
+		case <-h.events.Wake():
 		case <-gone:
 			if j.life.Err() == nil {
 				return
@@ -206,13 +200,13 @@ func (j *Jobs) streamEvents(w http.ResponseWriter, r *http.Request, h *handed) {
 	}
 }
 
-// write sends lines, and reports whether more may follow.
-func write(w http.ResponseWriter, lines []line) bool {
-	if id := lines[0].Job; id != "" {
+// write sends events, and reports whether more may follow.
+func write(w http.ResponseWriter, events []submit.Numbered) bool {
+	if id := events[0].Job; id != "" {
 		w.Header().Set("Location", "/v1/jobs/"+id) // has an effect only before the first line
 	}
-	for _, l := range lines {
-		if l.write(w) != nil || l.Kind == submit.ResultEvent {
+	for _, e := range events {
+		if newLine(e).write(w) != nil || e.Kind == submit.ResultEvent {
 			return false
 		}
 	}
@@ -231,7 +225,7 @@ func (j *Jobs) shownJob(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, err)
 		return
 	}
-	h.audience.acknowledge(number)
+	h.events.Acknowledge(number)
 	w.WriteHeader(http.StatusNoContent)
 }
 
@@ -250,7 +244,7 @@ func (j *Jobs) cancelJob(w http.ResponseWriter, r *http.Request) {
 // acknowledgement; the others end with the peer's life anyway.
 func (j *Jobs) Cancel(why error) {
 	j.mu.Lock()
-	all := slices.Collect(maps.Values(j.handed))
+	all := slices.Clone(j.handed)
 	j.mu.Unlock()
 	for _, h := range all {
 		h.cancel(why)

@@ -19,6 +19,20 @@ const (
 	readAhead = 128 << 10
 )
 
+// A line is one event in the stream to the p2prun that follows a job over the control socket. It is written
+// as a line of JSON; the Data of an output event follows it as raw bytes.
+type line struct {
+	Number  uint64 `json:"number"`            // acknowledged together with all lines before it, or 0 if not acknowledged
+	Record  uint64 `json:"record,omitempty"`  // see submit.Event
+	Records uint64 `json:"records,omitempty"` // likewise
+	Size    int    `json:"size,omitempty"`    // of the Data behind the line
+	submit.Event
+}
+
+func newLine(n submit.Numbered) line {
+	return line{Number: n.Number, Record: n.Record, Records: n.Records, Event: n.Event}
+}
+
 var errLongLine = errors.New("a line is too long")
 
 // write writes the line, followed by the raw data of an output event. As JSON, that data would take several

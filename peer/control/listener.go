@@ -23,15 +23,9 @@ type listener struct {
 	emit   func(submit.Event) error
 	away   time.Duration // time to wait for another peer on the home
 
-	id    string            // ID of the job, or "" until known
-	kept  bool              // another peer can resume the job
-	shown map[source]uint64 // number of records already shown
-}
-
-// A source is one output stream of a rank.
-type source struct {
-	rank   int
-	stream job.Stream
+	id    string                // ID of the job, or "" until known
+	kept  bool                  // another peer can resume the job
+	shown map[job.Source]uint64 // number of records already shown
 }
 
 // A LeftError means that a job continues without a listener: its peer has ended, and no other peer has started
@@ -131,7 +125,7 @@ func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, e
 func (l *listener) show(e submit.Event) error {
 	l.kept = l.kept || e.Kind == submit.KeptEvent
 	if e.Record > 0 {
-		from := source{e.Rank, e.Stream}
+		from := job.Source{Rank: e.Rank, Stream: e.Stream}
 		fresh, ok := e.After(l.shown[from])
 		if !ok {
 			return nil

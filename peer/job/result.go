@@ -9,6 +9,12 @@ const (
 	Stderr Stream = 2
 )
 
+// A Source is one output stream of a rank.
+type Source struct {
+	Rank   int
+	Stream Stream
+}
+
 // A Result is the outcome of a job: the exit status of p2prun and a message.
 type Result struct {
 	Status  int    `json:"status"`

@@ -30,16 +30,16 @@ var meanings = []struct {
 	Reason
 	text string
 }{
-	{Busy, "no slot is free, or no further job is let in"},
+	{Busy, "no slot is free, or it accepts no further job"},
 	{Denied, "its owner does not admit you"},
-	{WasmOnly, "its owner takes no native program of yours"},
+	{WasmOnly, "its owner accepts no native programs from you"},
 	{Unconfined, "cannot confine programs as its owner wants"},
 	{Paused, "its owner needs it now"},
-	{NoDisk, "has too little free disk for a job"},
-	{Versions, "speaks another version: renew the older one"},
-	{Platforms, "no program for its system, or not asked for"},
+	{NoDisk, "too little free disk space for a job"},
+	{Versions, "has another protocol version: upgrade the older release"},
+	{Platforms, "no program for its platform, or excluded by --os or --arch"},
 	{TooSmall, "has less memory for a slot than --min-memory"},
-	{NotChosen, "left out by --peer, --not-peer, --only-mine"},
+	{NotChosen, "excluded by --peer, --not-peer or --only-mine"},
 	{Unreachable, "no connection to it"},
 	{NoAnswer, "connected, but did not answer in time"},
 	{Leaving, "its owner takes it back"},
@@ -47,7 +47,7 @@ var meanings = []struct {
 	{Unfit, "could not stage or start the job"},
 	{OtherNetwork, "belongs to another network"},
 	{SameMachine, "another peer of its machine takes part"},
-	{Nonsense, "its offer is wrong, or its clock"},
+	{Nonsense, "its offer is invalid, or its clock is wrong"},
 }
 
 // Reasons returns all reasons, in the order in which they are listed.

@@ -13,12 +13,12 @@ type confinement struct {
 	groups    *cgroup.Tree
 	job       string
 	grant     limits.Grant
-	niceness  int // of the programs
+	niceness  int // niceness of the programs
 	folder    scratch.Job
-	program   int64         // bytes of the program
+	program   int64         // size of the program in bytes
 	processes int           // number of processes here
-	group     *cgroup.Group // of the job; nil: none
-	upload    pacer         // of all that the job sends
+	group     *cgroup.Group // control group of the job; nil: none
+	upload    pacer         // limits the rate of everything that the job sends
 }
 
 func newConfinement(s *Service, a admission, grant limits.Grant, folder scratch.Job) confinement {

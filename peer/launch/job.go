@@ -45,7 +45,7 @@ type job struct {
 	partners  map[p2ppeer.ID]time.Duration // peers that the job needs, and how long each may be silent; under service.mu
 	record    record
 	keeping   keeping
-	reclaim   reclaim     // of the machine by its owner
+	reclaim   reclaim     // return of the machine to its owner
 	suspended atomic.Bool // its processes are to be suspended for the owner
 	ended     error       // why the job ended, or nil
 
@@ -54,16 +54,16 @@ type job struct {
 	halting     halting // whether its processes are suspended for the owner
 	folder      scratch.Job
 	metered     chan *meter // meters of added processes, for the guard
-	stager      stager      // of its files
+	stager      stager      // stages its files
 
 	board     *switchboard.Board // the channels of the processes here
 	settings  settings
 	views     viewsState
-	detection detection // of silent peers
-	liveness  *liveness // of the programs and their supervisors
+	detection detection // detection of silent peers
+	liveness  *liveness // signs of life of the programs and their supervisors
 
 	control  control
-	presence presence // of the submitter
+	presence presence // whether the submitter is connected
 }
 
 // A settings holds what the submitter has set with Start and Begin, and how far mpj.Init is.

@@ -30,9 +30,9 @@ func CheckModule(ctx context.Context, module []byte) error { return wasm.Check(c
 type compiler struct {
 	modules     *wasm.Store
 	spec        *jobspec.Spec
-	digest      string // of the module
+	digest      string // digest of the module
 	confinement *confinement
-	command     supervisor.Command // of the process that compiles, without the module and its limits
+	command     supervisor.Command // command of the process that compiles, without the module and its limits
 	log         zerolog.Logger
 }
 

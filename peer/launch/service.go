@@ -318,10 +318,10 @@ const (
 type JobStatus struct {
 	Job       string         `json:"job"`
 	Submitter p2ppeer.ID     `json:"submitter"`
-	Name      string         `json:"name"`   // of the program
-	Digest    string         `json:"digest"` // of the program
-	Kind      policy.Kind    `json:"kind"`   // of the program
-	Class     policy.Class   `json:"class"`  // of the submitter
+	Name      string         `json:"name"`   // name of the program
+	Digest    string         `json:"digest"` // digest of the program
+	Kind      policy.Kind    `json:"kind"`   // kind of the program
+	Class     policy.Class   `json:"class"`  // class of the submitter, for the owner's policy
 	Processes []view.Process `json:"processes"`
 	Since     time.Time      `json:"since"`
 	State     State          `json:"state"`

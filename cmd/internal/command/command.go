@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -198,6 +199,17 @@ func Run(ctx context.Context, c *cobra.Command, args []string, stdout, stderr io
 	}
 	Report(stderr, c.Name(), f)
 	return f.Status
+}
+
+// Print writes a result, as indented JSON if asJSON is true, and otherwise as text.
+func Print[T any](w io.Writer, asJSON bool, result T, text func(T) string) error {
+	if !asJSON {
+		_, err := io.WriteString(w, text(result))
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(result)
 }
 
 // Report writes a failure in the commands' form. Each line of an error of several lines becomes an error

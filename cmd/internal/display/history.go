@@ -1,6 +1,7 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ func Jobs(hosted []status.HostedJob, now time.Time) string {
 	}
 	rows := [][]string{{"JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, h := range hosted {
-		rows = append(rows, []string{shortID(h.Job), submit.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(shortID(h.Digest))})
+		rows = append(rows, []string{shortID(h.Job), submit.ShortPeer(h.Submitter), cmp.Or(h.Class, "-"), program(h.Program), cmp.Or(h.Kind, "-"), cmp.Or(shortID(h.Digest), "-")})
 	}
 	return table(rows, func(b *strings.Builder, row int) { writeUse(b, hosted[row], now) })
 }
@@ -33,12 +34,11 @@ func writeUse(b *strings.Builder, h status.HostedJob, now time.Time) {
 		if h.Use.CPU > 0 {
 			cpu = shortDuration(h.Use.CPU)
 		}
-		has = append(has, shortDuration(now.Sub(h.Since)), "CPU "+dash(cpu), "memory "+dash(known(h.Use.Memory)))
+		has = append(has, shortDuration(now.Sub(h.Since)), "CPU "+cmp.Or(cpu, "-"), "memory "+cmp.Or(known(h.Use.Memory), "-"))
 	}
 	writeAmounts(b, "  "+hostedState(h), has)
 }
 
-// hostedState returns the state of a job, and whether its processes are suspended or starved.
 func hostedState(h status.HostedJob) string {
 	switch {
 	case !h.Paused.IsZero():
@@ -61,7 +61,7 @@ func History(past []journal.Entry) string {
 	rows := [][]string{{"BEGAN", "JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, e := range past {
 		rows = append(rows, []string{e.Since.Local().Format("2006-01-02 15:04"), shortID(e.Job), submit.ShortPeer(e.Submitter),
-			dash(e.Class), dash(printable(e.Program, briefProgram)), dash(e.Kind), dash(shortID(e.Digest))})
+			cmp.Or(e.Class, "-"), cmp.Or(printable(e.Program, briefProgram), "-"), cmp.Or(e.Kind, "-"), cmp.Or(shortID(e.Digest), "-")})
 	}
 	return table(rows, func(b *strings.Builder, row int) { writePastUse(b, past[row]) })
 }
@@ -76,14 +76,14 @@ func writePastUse(b *strings.Builder, e journal.Entry) {
 		return
 	}
 	had := []string{
-		shortDuration(e.Until.Sub(e.Since)), "CPU " + shortDuration(e.CPU), "memory " + dash(known(e.Memory)), "files " + size(e.Staged), "output " + size(e.Output),
+		shortDuration(e.Until.Sub(e.Since)), "CPU " + shortDuration(e.CPU), "memory " + cmp.Or(known(e.Memory), "-"), "files " + size(e.Staged), "output " + size(e.Output),
 	}
 	writeAmounts(b, processes, had)
 	words := strings.Fields(printable(e.Ended, maxEnded))
 	for i, word := range words {
 		words[i] = printable(word, routeWidth/2)
 	}
-	b.WriteString(command.Sentence("  ended", dash(strings.Join(words, " ")), routeWidth))
+	b.WriteString(command.Sentence("  ended", cmp.Or(strings.Join(words, " "), "-"), routeWidth))
 }
 
 // writeAmounts writes a list of amounts and wraps it only between them.
@@ -113,14 +113,6 @@ func known(bytes int64) string {
 	return size(bytes)
 }
 
-// dash returns s, or "-" if s is empty.
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 // Bounds, in characters, on texts from strangers: a program's name in a table, the same name in a table with
 // many columns, and the description of how a job ended.
 const (
@@ -129,8 +121,7 @@ const (
 	maxEnded     = 240
 )
 
-// program returns a printable program name.
-func program(name string) string { return dash(printable(name, maxProgram)) }
+func program(name string) string { return cmp.Or(printable(name, maxProgram), "-") }
 
 // printable returns text from a stranger in printable form, shortened to most characters. Other
 // characters could be control sequences for the terminal.

@@ -41,8 +41,8 @@ func plan(planned []submit.Planned) []string {
 	for _, p := range planned {
 		address := cmp.Or(slices.Concat(p.Domain.Addresses, []string{p.Domain.Said, "-"})...)
 		processes := inLines(names(p.Processes), 10)
-		lines = append(lines, fmt.Sprintf(planRow, submit.ShortPeer(p.Peer), cut(address, 15), p.RTT.Round(100*time.Microsecond),
-			fmt.Sprint(p.Speed), ownerOf(p.Domain), cmp.Or(cut(p.Domain.Site, 8), "-"), processes[0]))
+		lines = append(lines, fmt.Sprintf(planRow, submit.ShortPeer(p.Peer), printable(address, 15), p.RTT.Round(100*time.Microsecond),
+			fmt.Sprint(p.Speed), ownerOf(p.Domain), cmp.Or(printable(p.Domain.Site, 8), "-"), processes[0]))
 		for _, more := range processes[1:] {
 			lines = append(lines, fmt.Sprintf(planRow, "", "", "", "", "", "", more))
 		}
@@ -82,17 +82,9 @@ func ownerOf(d reservation.Domain) string {
 	case owner == "":
 		return "-"
 	case d.Verified:
-		return cut(owner, 10)
+		return printable(owner, 10)
 	}
-	return cut(owner, 9) + "?"
-}
-
-// cut shortens a text to most characters.
-func cut(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return text
+	return printable(owner, 9) + "?"
 }
 
 // inLines wraps a text between words into lines of at most width characters. It returns at least one

@@ -1,6 +1,7 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -22,7 +23,6 @@ type State struct {
 // newState returns the state of a job of n ranks with r replicas that has not started yet.
 func newState(n, r int) *State { return &State{view: view.New(n, r)} }
 
-// update updates the state with an event.
 func (s *State) update(e submit.Event) {
 	switch {
 	case e.Kind == submit.ReplicasEvent && e.Choice != nil:
@@ -42,29 +42,25 @@ func (s *State) update(e submit.Event) {
 // sentence describes the phase for a log.
 func (s *State) sentence() string {
 	switch s.phase {
-	case submit.Downloading:
-		return "downloading input files"
-	case submit.Discovering:
-		return "looking for peers"
 	case submit.Reserving:
 		return "reserving " + number(s.total, "slot", "slots")
 	case submit.Waiting:
 		return "waiting for slots: " + s.wait()
-	case submit.Staging:
-		return "staging program and input files"
 	case submit.Starting:
 		return "starting " + number(int64(s.view.N*s.view.R), "process", "processes")
-	case submit.Running:
-		return "running"
-	case submit.Collecting:
-		return "collecting output files"
-	case submit.Releasing:
-		return "releasing the slots"
 	}
-	return string(s.phase)
+	return cmp.Or(sentences[s.phase], string(s.phase))
 }
 
-// wait describes the state of a job that waits for slots.
+var sentences = map[submit.Phase]string{
+	submit.Downloading: "downloading input files",
+	submit.Discovering: "looking for peers",
+	submit.Staging:     "staging program and input files",
+	submit.Running:     "running",
+	submit.Collecting:  "collecting output files",
+	submit.Releasing:   "releasing the slots",
+}
+
 func (s *State) wait() string {
 	text := fmt.Sprintf("%d of %d free", s.count, s.total)
 	if s.queue.Place > 0 {
@@ -149,7 +145,6 @@ func (s *State) summary() string {
 	return text
 }
 
-// size formats a number of bytes.
 func size(bytes int64) string {
 	if bytes < 1<<20 {
 		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))

@@ -140,7 +140,6 @@ func writeConnections(b *strings.Builder, connections []status.Connection) {
 	}))
 }
 
-// connectionKind returns the kind of a connection, with its relay if there is one.
 func connectionKind(kind, relay string) string {
 	if relay != "" {
 		return kind + " through " + submit.ShortPeer(relay)

@@ -9,7 +9,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
-// isURL distinguishes a URL from a file name.
 func isURL(name string) bool {
 	lower := strings.ToLower(name)
 	return strings.HasPrefix(lower, "http://") || strings.HasPrefix(lower, "https://")

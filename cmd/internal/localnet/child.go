@@ -1,7 +1,6 @@
 package localnet
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,10 +19,10 @@ import (
 // marker is the environment variable that makes this program a throw-away peer.
 const marker = "P2PMPI_LOCAL_PEER"
 
-// settings is the configuration that a throw-away peer reads from its standard input.
-type settings struct {
-	Home         string           `json:"home"`
-	Supernode    p2ppeer.AddrInfo `json:"supernode"`
+// Settings is the configuration of one throw-away peer, which reads it from its standard input.
+type Settings struct {
+	Home         string           `json:"home"`      // set by Start
+	Supernode    p2ppeer.AddrInfo `json:"supernode"` // introduces the peers to each other
 	Network      string           `json:"network"`
 	Slots        int              `json:"slots"`
 	GossipPeriod time.Duration    `json:"gossipPeriod"`
@@ -47,13 +46,8 @@ func Child() (status int, isChild bool) {
 
 // serve runs a peer until EOF on stdin.
 func serve(stdin io.Reader, stdout, stderr io.Writer) error {
-	in := bufio.NewReader(stdin)
-	line, err := in.ReadBytes('\n')
-	if err != nil {
-		return fmt.Errorf("read settings: %w", err)
-	}
-	var s settings
-	if err := json.Unmarshal(line, &s); err != nil {
+	var s Settings
+	if err := json.NewDecoder(stdin).Decode(&s); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
 	defer workdir.RemoveStale() // if p2prun was killed, it did not remove its own folder
@@ -61,7 +55,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends with p2prun or with this process
-		io.Copy(io.Discard, in)
+		io.Copy(io.Discard, stdin)
 		cancel()
 	}()
 	log, err := command.Logger(stderr, s.LogLevel)
@@ -77,7 +71,7 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	return p.Close()
 }
 
-func (s settings) config() peer.Config {
+func (s Settings) config() peer.Config {
 	c := peer.LocalConfig()
 	c.Home = s.Home
 	c.Supernodes = []p2ppeer.AddrInfo{s.Supernode}

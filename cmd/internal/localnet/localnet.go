@@ -16,20 +16,15 @@ import (
 	"syscall"
 	"time"
 
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/sync/errgroup"
 )
 
 // Config determines the peers to start.
 type Config struct {
-	Dir          string // empty folder for the homes
-	Peers        int
-	Slots        int              // per peer
-	Supernode    p2ppeer.AddrInfo // introduces the peers to each other
-	Network      string
-	GossipPeriod time.Duration
-	LogLevel     string // level of the messages on Stderr
-	Stderr       *os.File
+	Settings        // of each peer
+	Dir      string // empty folder for the homes
+	Peers    int
+	Stderr   *os.File
 }
 
 // A Net is a set of throw-away peers.
@@ -118,11 +113,8 @@ func (n *Net) start(ctx context.Context, c Config, home string) error {
 func (c *child) await(ctx context.Context, cfg Config, stdin io.Writer, stdout io.Reader) (id string, err error) {
 	stop := context.AfterFunc(ctx, func() { c.cmd.Process.Kill() })
 	defer stop()
-	err = json.NewEncoder(stdin).Encode(settings{
-		Home: c.home, Supernode: cfg.Supernode, Network: cfg.Network, Slots: cfg.Slots,
-		GossipPeriod: cfg.GossipPeriod, LogLevel: cfg.LogLevel,
-	})
-	if err != nil {
+	cfg.Home = c.home
+	if err := json.NewEncoder(stdin).Encode(cfg.Settings); err != nil {
 		return "", err
 	}
 	line, err := bufio.NewReader(stdout).ReadString('\n')

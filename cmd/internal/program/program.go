@@ -124,7 +124,6 @@ func checkModule(ctx context.Context, f io.Reader) error {
 // isModule reports whether a file with this beginning is a WebAssembly module of version 1.
 func isModule(start []byte) bool { return bytes.Equal(start, []byte("\x00asm\x01\x00\x00\x00")) }
 
-// startOf opens a file and returns its first bytes.
 func startOf(name string) (*os.File, []byte, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {

@@ -86,7 +86,7 @@ func member(address string, in io.Reader, out io.Writer) error {
 func connect(h host.Host, ids []p2ppeer.ID, self int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	for round := range faultdetect.Rounds(len(ids)) {
+	for round := range faultdetect.DBRR.Rounds(len(ids)) {
 		other := ids[faultdetect.Target(len(ids), self, uint64(round))]
 		if err := h.Connect(network.WithDialPeerTimeout(ctx, time.Minute), p2ppeer.AddrInfo{ID: other}); err != nil {
 			return fmt.Errorf("connect: %w", err)

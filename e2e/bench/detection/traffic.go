@@ -25,7 +25,7 @@ func traffic(o options) ([][]string, error) {
 			}
 			w.RandomPhases()
 			w.Loss = t.loss
-			turn := time.Duration(2*faultdetect.Rounds(n)+1) * period // by then all streams are open and all links are known
+			turn := time.Duration(2*faultdetect.DBRR.Rounds(n)+1) * period // by then all streams are open and all links are known
 			if t.crash {
 				w.Crash(n-1, turn+2*period)
 			}

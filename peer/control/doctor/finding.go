@@ -49,7 +49,8 @@ func Diagnose(s Facts) []Finding {
 	out = append(out, checkGranted(s.Granted)...)
 	out = append(out, checkRules(s.Unread)...)
 	m := s.Machine
-	out = append(out, checkPortMapping(m, s.Network), checkDisk(m), checkFiles(m), checkProcesses(m), checkMemory(m), checkKernel(m))
+	out = append(out, checkPortMapping(m, s.Network), checkDisk(m))
+	out = append(append(out, checkLimits(m)...), checkKernel(m))
 	if s.Home != "" { // without a home, no sandbox was tested
 		return out
 	}

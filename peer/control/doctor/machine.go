@@ -41,16 +41,13 @@ func checkDisk(m Machine) Finding {
 	return well(about, "%s", found)
 }
 
-func checkFiles(m Machine) Finding {
-	return checkLimit("open files", m.OpenFiles, leastFiles, plain, "raise the limit of the shell or the service that starts the peer: ulimit -n, or LimitNOFILE=")
-}
-
-func checkProcesses(m Machine) Finding {
-	return checkLimit("processes", m.Processes, leastProcesses, plain, "raise the limit of the shell or the service that starts the peer: ulimit -u, or TasksMax=")
-}
-
-func checkMemory(m Machine) Finding {
-	return checkLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or set --slots to 1")
+func checkLimits(m Machine) []Finding {
+	const do = "raise the limit of the shell or the service that starts the peer: "
+	return []Finding{
+		checkLimit("open files", m.OpenFiles, leastFiles, plain, do+"ulimit -n, or LimitNOFILE="),
+		checkLimit("processes", m.Processes, leastProcesses, plain, do+"ulimit -u, or TasksMax="),
+		checkLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or set --slots to 1"),
+	}
 }
 
 // checkLimit judges a limit of the process. The value 0 stands for an unknown limit, and machine.Unlimited for
@@ -116,7 +113,6 @@ func checkRules(all []status.Unread) (out []Finding) {
 	return out
 }
 
-// checkSandbox returns a finding for each missing sandbox layer.
 func checkSandbox(w launch.Sandbox) (out []Finding) {
 	const do = "allow p2pboot to create user namespaces, see docs/security.md; " +
 		"until then native programs of strangers are refused, unless --require-confinement=false"

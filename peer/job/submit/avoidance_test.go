@@ -44,15 +44,15 @@ func TestV4LyingPeerIsAvoidedPermanently(t *testing.T) {
 func TestReasonsForAMissingReplicaAreReportedOnce(t *testing.T) {
 	e := newHearing(t)
 	var texts []string
-	e.j.printer.close()
-	e.j.printer = newPrinter("job", Showing(func(ev Event) error { texts = append(texts, ev.Text); return nil }), func(error) {}, nil, false)
+	e.j.events.finish()
+	e.j.events = Showing(func(ev Event) error { texts = append(texts, ev.Text); return nil })
 	e.recruitment.healing = newHealing(2)
 	for _, err := range []error{errNoOther, errNoOther, errSilent, errNoOther} {
 		e.recruitment.healing.Observe(1, true, 0)
 		e.recruitment.healing.Serve(1)
 		e.recruitment.handleFound(finding{rank: 1, err: err})
 	}
-	e.j.printer.close()
+	e.j.events.finish()
 	if want := []string{
 		"rank 1 still lacks a replica: no free slot on a peer that does not run it already; the search goes on",
 		"rank 1 still lacks a replica: no peer that is asked grants a slot; the search goes on",

@@ -46,7 +46,7 @@ type confirmation struct {
 	j        *run
 	state    *job.State
 	peers    *membership
-	accounts *job.Accounts        // of the replicas that have ended; nil: job without replicas
+	accounts *job.Accounts        // accounts of the replicas that have ended; nil: job without replicas
 	ran      func() time.Duration // see execution.ran
 
 	// while is execution.handleWhile.

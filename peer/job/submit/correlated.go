@@ -67,7 +67,7 @@ func correlated(planned []Planned, n, r int) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "one failure may take all replicas of a rank: " + strings.Join(parts, "; ")
+	return "one failure may stop all replicas of a rank: " + strings.Join(parts, "; ")
 }
 
 // sharedBy returns a name that all peers of a rank have in common, or "".

@@ -24,7 +24,7 @@ func TestWarningNamesSharedFailureDomains(t *testing.T) {
 	owned := func(name string, verified bool) reservation.Domain {
 		return reservation.Domain{Owner: name, Verified: verified}
 	}
-	const begin = "one failure may take all replicas of a rank: "
+	const begin = "one failure may stop all replicas of a rank: "
 	tests := []struct {
 		name    string
 		n, r    int

@@ -11,7 +11,7 @@
 //	                        job.State (states of processes) -----> changes -> view group
 //	                          ^                                                   |
 //	                          +------- views, agreed on <-------------------------+--> peers
-//	                        job.Emission (output once) -> printer -> the user
+//	                        job.Emission (output once) -> EventQueue -> the user
 //
 // A peer, a broken control stream or the fault detector may report something about a process. It
 // becomes true for the job only by a new view, and views are numbered (V1). The submitter requests
@@ -39,6 +39,7 @@
 //	startup                     opened streams, staged files and started processes
 //	membership, link            peers, their control streams, and which peer runs each process
 //	outputs                     the output that the user gets; pure
+//	EventQueue                  events that wait until the user has them
 //	detectorGroup, viewGroup    this side of the two groups
 //	partition                   changes of the view, while this process is behind the view group
 //	recruitment                 new replicas for lost ones

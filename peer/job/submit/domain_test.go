@@ -129,8 +129,8 @@ func TestPeersOfOneMachineWidenTheSearch(t *testing.T) {
 		j: newRun(b.submitter, b.request(2, 2)), began: time.Now(), deadline: time.Now().Add(time.Minute),
 		found: make(chan searchResult, 1), asked: make(map[p2ppeer.ID]struct{}),
 	}
-	q.j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
-	defer q.j.printer.close()
+	q.j.events = Showing(func(Event) error { return nil })
+	defer q.j.events.finish()
 	q.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	defer q.endLooking()
 	if got := q.need().Slots; got != 4 {

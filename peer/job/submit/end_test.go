@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// TestS4EndInAnyPhaseReleasesEverything covers jobs that the user ends and jobs whose sink
+// TestS4EndInAnyPhaseReleasesEverything covers jobs that the user ends and jobs whose listener
 // fails.
 func TestS4EndInAnyPhaseReleasesEverything(t *testing.T) {
 	b := newBed(t, never, 1, 1)

@@ -85,12 +85,53 @@ func (e Event) After(shown uint64) (rest Event, ok bool) {
 	case shown >= e.Record:
 		return e, false
 	default:
-		for range shown - first + 1 {
-			e.Data = e.Data[job.RecordLen(e.Data):]
-		}
+		e.Data = e.Data[job.RecordsLen(e.Data, shown-first+1):]
 		e.Records = e.Record - shown
 		return e, true
 	}
+}
+
+// source returns where an output event comes from.
+func (e Event) source() job.Source { return job.Source{Rank: e.Rank, Stream: e.Stream} }
+
+// numbers returns how many numbers an event takes in an EventQueue.
+func (e Event) numbers() uint64 { return max(1, e.Records) }
+
+// A Numbered is an event in an EventQueue. Each record of output has a number of its own, and Number is that
+// of the last one.
+type Numbered struct {
+	Number uint64
+	Event
+}
+
+// mostTogether is the most bytes of waiting output that are merged into one event.
+const mostTogether = 64 << 10
+
+// extend adds next to n if next is output that directly follows n's. It reports whether it did.
+func (n *Numbered) extend(next Event) bool {
+	follows := n.Kind == OutputEvent && next.Kind == OutputEvent && n.Rank == next.Rank && n.Stream == next.Stream &&
+		n.Record > 0 && next.Record == n.Record+next.Records
+	if !follows || len(n.Data)+len(next.Data) > mostTogether {
+		return false
+	}
+	n.Data = append(n.Data, next.Data...)
+	n.Number, n.Record, n.Records = n.Number+next.Records, next.Record, n.Records+next.Records
+	return true
+}
+
+// spans reports whether n has records with numbers up to number, and others with later ones.
+func (n Numbered) spans(number uint64) bool {
+	return number < n.Number && number > n.Number-n.numbers()
+}
+
+// split divides n, which spans number, after the record with that number.
+func (n Numbered) split(number uint64) (head, rest Numbered) {
+	left := n.Number - number
+	size := job.RecordsLen(n.Data, n.Records-left)
+	head, rest = n, n
+	head.Number, head.Record, head.Records, head.Data = number, n.Record-left, n.Records-left, n.Data[:size:size]
+	rest.Records, rest.Data = left, n.Data[size:]
+	return head, rest
 }
 
 // A Queue describes the position, in the queues of peers, of a job that waits for slots.
@@ -117,28 +158,9 @@ type Route struct {
 	Why   string         `json:"why"`             // reason why no better route was chosen
 }
 
-// A Sink receives the events of a job, one after the other. It calls done once for each event: when
-// the user has got it, or with an error if the user never will, in which case the job is cancelled.
-// It may call done later and from another goroutine. The job waits for output and the result, so
-// for these the calls of done come in the order of the events and do not overlap.
-type Sink func(e Event, done func(error))
-
-// Showing returns a Sink for a function that returns when the user has seen the event. It skips the
-// result, which Run and Attach return.
-func Showing(show func(Event) error) Sink {
-	return func(e Event, done func(error)) {
-		if e.Kind == ResultEvent {
-			done(nil)
-			return
-		}
-		done(show(e))
-	}
-}
-
 // refuse reports the result of a job that was never started.
-func refuse(sink Sink, r job.Result) job.Result {
-	over := make(chan struct{})
-	sink(Event{Kind: ResultEvent, Time: time.Now(), Result: &r}, func(error) { close(over) })
-	<-over
+func refuse(events *EventQueue, r job.Result) job.Result {
+	events.Put(Event{Kind: ResultEvent, Result: &r})
+	events.finish()
 	return r
 }

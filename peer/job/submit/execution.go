@@ -67,6 +67,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e.views = &viewGroup{j: j, peers: e.peers, events: newAgreed()}
 	e.routing = routing{j: j, peers: e.peers}
 	e.outputs = newOutputs(e.state.View())
+	e.outputs.ahead = j.s.cfg.Resident
 	e.state.PeerOf = e.peers.peerOf
 	e.state.Tolerant = j.req.OnDivergence == Warn
 	e.confirmation = newConfirmation(j, e.state, e.peers, e.outputs)
@@ -121,7 +122,7 @@ func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	for _, t := range e.outputs.tails(e.state.OutputView()) {
 		e.j.emit(t)
 	}
-	if err := e.j.keeper.writeResult(result, e.j.printer.unseenOutput()); err != nil {
+	if err := e.j.keeper.writeResult(result, e.j.events.unshown()); err != nil {
 		e.j.warn(err.Error())
 	}
 	e.j.s.setOver(e.j.spec.ID)
@@ -244,7 +245,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 		return quietly(e.heal)
 	case <-e.touchTicks:
 		return quietly(e.j.keeper.touch)
-	case <-e.j.printer.news:
+	case <-e.j.events.news:
 		return e.shown
 	case <-ctx.Done():
 		return func() *job.Result { return stoppedBy(ctx, e.j.req) }

@@ -177,11 +177,11 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 
 // output passes output of process p to the user.
 func (e *execution) output(h received, p view.Process) *job.Result {
-	items, err := e.outputs.add(h, p)
-	for _, i := range items {
-		e.j.printer.print(i)
+	event, err := e.outputs.add(h, p)
+	if event != nil {
+		err = e.j.emitOutput(*event)
 	}
-	return e.protocolError(h.link, err)
+	return cmp.Or(e.protocolError(h.link, err), e.drained(e.outputs.drained(p.Rank)))
 }
 
 // outputEarly passes the queued output of processes that have become output leaders to the user.
@@ -194,9 +194,14 @@ func (e *execution) outputEarly() (r *job.Result) {
 	return r
 }
 
-// shown handles the printer's receipts for output that has reached the user.
+// shown handles output that has reached the user.
 func (e *execution) shown() *job.Result {
-	for _, p := range e.outputs.shown(e.j.printer.receipts()) {
+	return e.drained(e.outputs.shown(e.j.events.takeShown()))
+}
+
+// drained handles that the user has all output of the given processes, which have ended.
+func (e *execution) drained(all []view.Process) *job.Result {
+	for _, p := range all {
 		if r := e.apply(e.state.Apply(job.Drained{Process: p})); r != nil {
 			return r
 		}

@@ -23,8 +23,8 @@ func newHearing(t testing.TB) *execution {
 	}
 	t.Cleanup(func() { h.Close() })
 	j := &run{s: &Submitter{cfg: Config{Host: h, Key: h.Peerstore().PrivKey(h.ID())}}, req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
-	j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
-	t.Cleanup(j.printer.close)
+	j.events = Showing(func(Event) error { return nil })
+	t.Cleanup(j.events.finish)
 	reserved := &reservation.Reservation{}
 	for _, p := range view.New(2, 2).Processes() {
 		reserved.Placements = append(reserved.Placements, reservation.Placement{Peer: p2ppeer.ID("peer " + p.String()), Processes: []view.Process{p}})

@@ -178,12 +178,13 @@ func TestUnseenResultOfAResumedJobIsKept(t *testing.T) {
 		}
 		k.close()
 		ctx, end := context.WithCancelCause(t.Context())
-		s.Attach(ctx, k.kept.Job, func(e Event, done func(error)) {
-			if e.Kind == ResultEvent {
+		s.Attach(ctx, k.kept.Job, reading(func(q *EventQueue, n Numbered) {
+			if n.Kind == ResultEvent {
 				end(why)
+				q.Close(why)
 			}
-			done(context.Cause(ctx))
-		})
+			q.Acknowledge(n.Number)
+		}))
 		if _, err := s.Kept(k.kept.Job); (err == nil) != kept {
 			t.Errorf("ended because %v: kept %t, want %t", why, err == nil, kept)
 		}
@@ -220,15 +221,14 @@ func TestUnseenResultOfAStartedJobIsKept(t *testing.T) {
 		req := b.request(1, 2)
 		req.Away = time.Minute
 		var r job.Result
-		b.submitter.Run(t.Context(), req, func(e Event, done func(error)) {
-			if e.Kind == ResultEvent {
-				if r = *e.Result; !tt.taken {
-					done(errors.New("the peer is ending"))
-					return
+		b.submitter.Run(t.Context(), req, reading(func(q *EventQueue, n Numbered) {
+			if n.Kind == ResultEvent {
+				if r = *n.Result; !tt.taken {
+					q.Close(errors.New("the peer is ending"))
 				}
 			}
-			done(nil)
-		})
+			q.Acknowledge(n.Number)
+		}))
 		all, err := Keeping(b.submitter.cfg.Jobs)
 		if err != nil || r.Status != job.StatusOK || (len(all) == 1) != tt.kept {
 			t.Errorf("%+v: kept %+v, %v; the result is %+v", tt, all, err, r)

@@ -71,11 +71,11 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 	if waited(59 * time.Second); !e.peers.reaches(p) {
 		t.Fatal("the peer was given up early")
 	}
-	e.outputs.flows[1][0].unread = 100
+	e.outputs.emission.Add(p, job.Stdout, 0, []byte("unread\n"))
 	if waited(2 * time.Second); !e.peers.reaches(p) {
 		t.Fatal("the peer was given up while the user had output to read")
 	}
-	e.outputs.flows[1][0].unread = 0
+	e.outputs.shown(map[job.Source]uint64{{Rank: 1, Stream: job.Stdout}: 1})
 	e.loseWithholding()
 	if waited(time.Minute); e.peers.reaches(p) || !e.peers.reaches(other) {
 		t.Errorf("reached are the peer %v and the other's %v", e.peers.reaches(p), e.peers.reaches(other))

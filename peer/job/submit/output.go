@@ -13,42 +13,33 @@ import (
 )
 
 // outputs decides which output of the processes the user gets: each record of a rank once, from
-// the rank's output leaders (R6). It starts no goroutine and reads no clock; the caller prints what
+// the rank's output leaders (R6). It starts no goroutine and reads no clock; the caller emits what
 // it returns.
 type outputs struct {
 	emission       *job.Emission
-	flows          [][2]flow                // stdout and stderr of each rank
+	has            [][2]uint64              // by rank and stream: number of records that the user has
 	unacknowledged map[int]bool             // ranks whose output was shown but not yet acknowledged to the peers
 	leaders        map[view.Process]bool    // processes that have been their rank's output leader (view.OutputLeader)
 	early          backlogs                 // output of processes that are not output leaders yet
 	ended          map[view.Process][2]bool // streams that the process has closed
+	draining       map[int][]draining       // by rank: processes that have closed both, until drained returns them
+	ahead          bool                     // the job does not wait for the user to have the output of a process that has ended
 	withheld       withheld
 	printed        []transcript // by rank: standard output that the user gets; nil: job without replicas
 }
 
-// A flow is one stream of a rank's output on its way to the user.
-type flow struct {
-	shown  uint64 // number of records that the user has
-	unread int    // bytes of output that the user has yet to read, with their overhead
+// draining is a process that has closed its streams after the given numbers of records.
+type draining struct {
+	process view.Process
+	ends    [2]uint64
 }
-
-const (
-	// maxUnread limits the bytes of a stream that may wait for the user. A peer stops reading its
-	// program's output at 1 MiB, which the user may have to read first, so an honest peer needs
-	// less.
-	maxUnread = 4 << 20
-
-	// outputOverhead is added to the size of each output message, so that many short ones are
-	// limited too.
-	outputOverhead = 40
-)
 
 // newOutputs returns the outputs of a job that starts with view v.
 func newOutputs(v view.View) *outputs {
 	o := &outputs{
-		emission: job.NewEmission(v.N), flows: make([][2]flow, v.N), unacknowledged: make(map[int]bool),
+		emission: job.NewEmission(v.N), has: make([][2]uint64, v.N), unacknowledged: make(map[int]bool),
 		leaders: make(map[view.Process]bool), early: make(backlogs),
-		ended: make(map[view.Process][2]bool), withheld: make(withheld),
+		ended: make(map[view.Process][2]bool), draining: make(map[int][]draining), withheld: make(withheld),
 	}
 	if v.R > 1 {
 		o.printed = newTranscripts(v.N)
@@ -61,18 +52,16 @@ func newOutputs(v view.View) *outputs {
 // shown.
 func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
 	o.emission = job.ResumeEmission(shown)
-	for rank := range shown {
-		o.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
-	}
+	o.has = slices.Clone(shown)
 	if o.printed != nil {
 		o.printed = printed
 	}
 }
 
-// add adds an output message of process p, and returns what to print. It also accepts records of a
-// former output leader: the process may become the output leader again, and later records continue
-// the earlier ones. After an error, the peer has broken the protocol.
-func (o *outputs) add(h received, p view.Process) (items []item, err error) {
+// add adds an output message of process p, and returns the event with its new records, or nil. It also
+// accepts records of a former output leader: the process may become the output leader again, and
+// later records continue the earlier ones. After an error, the peer has broken the protocol.
+func (o *outputs) add(h received, p view.Process) (event *Event, err error) {
 	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once
 		if err := o.early.add(p, h); err != nil {
 			return nil, fmt.Errorf("output of %v, which is not an output leader: %w", p, err)
@@ -85,39 +74,61 @@ func (o *outputs) add(h received, p view.Process) (items []item, err error) {
 		return nil, fmt.Errorf("output stream %d", m.Stream)
 	}
 	ended := o.ended[p]
+	before, has := o.emission.Next(p.Rank, s), &o.has[p.Rank][s-1]
+	if sent, _ := job.WholeRecords(m.Data); ended[s-1] && m.First+sent > before {
+		return nil, fmt.Errorf("output of %v after its end", p)
+	}
 	fresh, records, ok := o.emission.Add(p, s, m.First, m.Data)
 	next := o.emission.Next(p.Rank, s)
 	if !ok {
 		return nil, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next)
 	}
-	if ended[s-1] && records > 0 {
-		return nil, fmt.Errorf("output of %v after its end", p)
-	}
 	if records > 0 || m.End {
 		delete(o.withheld, p)
 	}
-	f := &o.flows[p.Rank][s-1]
+	if *has == before {
+		*has = next - records // more than before only in a resumed job, see ResumeEmission
+	}
 	if records > 0 {
-		event := outputEvent(p.Rank, s, fresh)
-		event.Record, event.Records = next, records
+		e := outputEvent(p.Rank, s, fresh)
+		e.Record, e.Records = next, records
+		event = &e
 		if s == job.Stdout && o.printed != nil {
 			o.printed[p.Rank].add(next, records, fresh)
 		}
-		items = []item{{event: event, weight: len(fresh) + outputOverhead}}
-		f.unread += items[0].weight
 	}
-	if f.unread > maxUnread {
-		return items, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p)
+	if m.End && !ended[s-1] { // a process that has become the output leader again may repeat the end
+		ended[s-1] = true
+		o.end(p, ended)
 	}
-	if !m.End || ended[s-1] { // a process that has become the output leader again may repeat the end
-		return items, nil
-	}
-	ended[s-1] = true
+	return event, nil
+}
+
+// end records which streams a process has closed.
+func (o *outputs) end(p view.Process, ended [2]bool) {
 	o.ended[p] = ended
-	if ended[0] && ended[1] {
-		items = append(items, item{drained: &p})
+	if ended == [2]bool{true, true} {
+		o.draining[p.Rank] = append(o.draining[p.Rank], draining{p, o.next(p.Rank)})
 	}
-	return items, nil
+}
+
+// next returns how many records of each stream of a rank have arrived.
+func (o *outputs) next(rank int) [2]uint64 {
+	return [2]uint64{o.emission.Next(rank, job.Stdout), o.emission.Next(rank, job.Stderr)}
+}
+
+// drained returns the processes of a rank that have closed their streams and whose output the user has
+// completely, each once.
+func (o *outputs) drained(rank int) (all []view.Process) {
+	has := o.has[rank]
+	o.draining[rank] = slices.DeleteFunc(o.draining[rank], func(d draining) bool {
+		if !o.ahead && (has[0] < d.ends[0] || has[1] < d.ends[1]) {
+			return false
+		}
+		all = append(all, d.process)
+		return true
+	})
+	return all
 }
 
 // takeEarly returns the queued output of processes that have become output leaders.
@@ -148,31 +159,25 @@ func (o *outputs) speakers(v view.View, rank int) []view.Process {
 // closed its streams, and the user has read everything so far. Otherwise flow control may keep the
 // peer from sending more.
 func (o *outputs) owes(p view.Process) bool {
-	f := o.flows[p.Rank]
-	return f[0].unread+f[1].unread == 0 && o.ended[p] != [2]bool{true, true}
+	return o.has[p.Rank] == o.next(p.Rank) && o.ended[p] != [2]bool{true, true}
 }
 
-// shown records the printer's receipts for output that has reached the user. It returns the
-// processes whose output the user has completely.
-func (o *outputs) shown(receipts []item) (drained []view.Process) {
-	for _, i := range receipts {
-		if i.drained != nil {
-			drained = append(drained, *i.drained)
-			continue
-		}
-		f := &o.flows[i.event.Rank][i.event.Stream-1]
-		f.shown = i.event.Record
-		f.unread -= i.weight
-		o.unacknowledged[i.event.Rank] = true
+// shown records the last records that the user has of some streams. It returns the processes whose
+// output the user has completely.
+func (o *outputs) shown(last map[job.Source]uint64) (drained []view.Process) {
+	for from, record := range last {
+		o.has[from.Rank][from.Stream-1] = record
+		o.unacknowledged[from.Rank] = true
+		drained = append(drained, o.drained(from.Rank)...)
 	}
 	return drained
 }
 
 // emitted returns the message that reports how many records of a rank's output the user has.
 func (o *outputs) emitted(rank int) *jobpb.ToPeer {
-	f := o.flows[rank]
+	has := o.has[rank]
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{
-		Rank: uint32(rank), Stdout: f[0].shown, Stderr: f[1].shown,
+		Rank: uint32(rank), Stdout: has[0], Stderr: has[1],
 	}}}
 }
 

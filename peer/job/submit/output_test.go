@@ -125,12 +125,12 @@ func TestR6OutputIsShownOnce(t *testing.T) {
 // the user had ten more records than were recorded. The peers have dropped these records.
 func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	e := newHearing(t)
-	e.outputs.emission, e.outputs.flows[0][0].shown = job.ResumeEmission([][2]uint64{{90, 0}, {}}), 90
+	e.outputs.resume([][2]uint64{{90, 0}, {}}, e.outputs.printed)
 	e.outputs.recordLeaders(e.state.View())
 	if r := e.handle(received{link: e.peers.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.peers.links[0].err != nil {
 		t.Fatalf("result %v, link %v", r, e.peers.links[0].err)
 	}
-	e.j.printer.close()
+	e.j.events.finish()
 	if r := e.shown(); r != nil {
 		t.Fatal(r)
 	}
@@ -301,22 +301,67 @@ func TestR6EarlyOutputWaitsForItsLeader(t *testing.T) {
 	v := view.New(1, 2)
 	o := newOutputs(v)
 	early := received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}
-	if print, err := o.add(early, other); err != nil || len(print) > 0 || len(o.takeEarly()) > 0 {
-		t.Fatalf("prints %v, %v; want that it waits", print, err)
+	if event, err := o.add(early, other); err != nil || event != nil || len(o.takeEarly()) > 0 {
+		t.Fatalf("event %v, %v; want that it waits", event, err)
 	}
 	v, _ = view.Change{Process: master, To: view.Failed}.Apply(v)
 	o.recordLeaders(v)
 	if waited := o.takeEarly(); len(waited) != 1 || len(o.takeEarly()) > 0 {
 		t.Fatalf("%d messages have waited, want one, once", len(waited))
 	}
-	print, err := o.add(early, other)
-	if err != nil || len(print) != 1 || string(print[0].event.Data) != "a\n" {
-		t.Fatalf("prints %v, %v", print, err)
+	event, err := o.add(early, other)
+	if err != nil || event == nil || string(event.Data) != "a\n" {
+		t.Fatalf("event %v, %v", event, err)
 	}
 	if o.owes(other) {
 		t.Error("the peer owes output before the user has read any")
 	}
-	if drained := o.shown(print); len(drained) > 0 || !o.owes(other) || o.emitted(0).GetEmitted().GetStdout() != 1 {
+	if drained := o.shown(map[job.Source]uint64{{Rank: 0, Stream: job.Stdout}: 1}); len(drained) > 0 || !o.owes(other) || o.emitted(0).GetEmitted().GetStdout() != 1 {
 		t.Errorf("drained %v; tells %v", drained, o.emitted(0))
+	}
+}
+
+// TestProcessIsDrainedOnce: the user has all output of a process that has closed its streams, or, at a
+// resident peer, the output waits in the queue.
+func TestProcessIsDrainedOnce(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		o := newOutputs(view.New(1, 1))
+		o.ahead = ahead
+		for _, m := range []*jobpb.FromPeer{
+			outputMessage(master, job.Stdout, 0, false, "a\n", "b\n"),
+			outputMessage(master, job.Stdout, 2, true),
+			outputMessage(master, job.Stderr, 0, true, "c\n"),
+		} {
+			if got := o.drained(0); len(got) > 0 {
+				t.Errorf("%v is drained before it has closed its streams", got)
+			}
+			if _, err := o.add(received{msg: m}, master); err != nil {
+				t.Fatal(err)
+			}
+		}
+		drained := []int{len(o.drained(0))}
+		for _, last := range []map[job.Source]uint64{{{Stream: job.Stdout}: 1}, {{Stream: job.Stderr}: 1}, {{Stream: job.Stdout}: 2}, {{Stream: job.Stdout}: 2}} {
+			drained = append(drained, len(o.shown(last)))
+		}
+		if want := map[bool][]int{false: {0, 0, 0, 1, 0}, true: {1, 0, 0, 0, 0}}[ahead]; !slices.Equal(drained, want) {
+			t.Errorf("ahead %t: drained %v, want %v", ahead, drained, want)
+		}
+	}
+}
+
+// TestR6RejectedOutputTakesNoNumber: the user gets a record of the next output leader although an earlier
+// one has sent a record with the same number after the end of its output.
+func TestR6RejectedOutputTakesNoNumber(t *testing.T) {
+	o := newOutputs(view.New(1, 2))
+	o.leaders[other] = true
+	if _, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, true)}, master); err != nil {
+		t.Fatal(err)
+	}
+	if event, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, false, "late\n")}, master); err == nil || event != nil {
+		t.Errorf("a record after the end: %+v", event)
+	}
+	event, err := o.add(received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}, other)
+	if err != nil || event == nil || string(event.Data) != "a\n" || event.Record != 1 {
+		t.Errorf("event %+v, %v", event, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func TestSuspendReasonsAreReported(t *testing.T) {
 	e := newHearing(t)
 	var said []string
-	e.j.printer = newPrinter("job", Showing(func(e Event) error { said = append(said, e.Text); return nil }), func(error) {}, nil, false)
+	e.j.events = Showing(func(e Event) error { said = append(said, e.Text); return nil })
 	l := e.peers.links[0]
 	hear := func(rule string) {
 		m := &jobpb.FromPeer{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: rule, MostNs: int64(time.Hour)}}}
@@ -27,7 +27,7 @@ func TestSuspendReasonsAreReported(t *testing.T) {
 	for range 2 * maxPauses {
 		hear("metered")
 	}
-	e.j.printer.close()
+	e.j.events.finish()
 	if len(said) != maxPauses || !strings.Contains(said[0], "(bat tery): the job's processes there are suspended, and end if that lasts longer than 1h0m0s") ||
 		!strings.Contains(said[1], "resumes the job") || slices.Contains(said, "") {
 		t.Errorf("%d sentences, the first: %q", len(said), said[:min(2, len(said))])

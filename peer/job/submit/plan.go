@@ -14,10 +14,10 @@ import (
 
 // Planned is a peer that a job would run on now.
 type Planned struct {
-	Peer      string             `json:"peer"` // ID
+	Peer      string             `json:"peer"` // peer ID
 	Processes []view.Process     `json:"processes"`
 	RTT       time.Duration      `json:"rtt"`   // round-trip time to it, in nanoseconds
-	Speed     int                `json:"speed"` // of one processor, in Mflop/s, reduced by its load; 0: unknown
+	Speed     int                `json:"speed"` // speed of one processor, in Mflop/s, reduced by its load; 0: unknown
 	Domain    reservation.Domain `json:"domain"`
 	Machine   string             `json:"machine,omitempty"` // equal for peers on one machine, different for each job; empty: unknown
 	Relay     string             `json:"relay,omitempty"`   // ID of the relay, if all connections to the peer go through one

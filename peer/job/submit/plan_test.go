@@ -64,7 +64,7 @@ func TestDataStrategiesPreferCachedContents(t *testing.T) {
 // TestUserIsWarnedOfSharedFailureDomains: the user is warned before the job is staged, and also in a
 // dry run. The plan names the machine of each peer.
 func TestUserIsWarnedOfSharedFailureDomains(t *testing.T) {
-	const warning = "one failure may take all replicas of a rank: rank 0 is on machines of one owner (alice)"
+	const warning = "one failure may stop all replicas of a rank: rank 0 is on machines of one owner (alice)"
 	b := newBed(t, never, 1, 1).launching()
 	b.peers[0].standsOn("one", 1)
 	b.peers[1].standsOn("another", 1)

@@ -46,19 +46,19 @@ import (
 
 // Attach resumes a kept job and continues as Run would have. When ctx ends, the job is cancelled.
 // The result has StatusUsage if there is no such job, or if another process follows it.
-func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result {
+func (s *Submitter) Attach(ctx context.Context, id string, events *EventQueue) job.Result {
 	k, err := s.reopen(id)
 	if err != nil {
-		return refuse(sink, job.Result{Status: job.StatusUsage, Message: err.Error()})
+		return refuse(events, job.Result{Status: job.StatusUsage, Message: err.Error()})
 	}
 	defer k.close()
 	shown, printed, err := k.positions()
 	begin, wrong := k.begin()
 	if err = errors.Join(err, wrong); err != nil {
-		return refuse(sink, job.Result{Status: job.StatusUsage, Message: err.Error()})
+		return refuse(events, job.Result{Status: job.StatusUsage, Message: err.Error()})
 	}
 	if err := checkOutputDir(k.kept.Request); err != nil && ctx.Err() == nil && k.kept.Result == nil {
-		return refuse(sink, job.Result{
+		return refuse(events, job.Result{
 			Status: job.StatusUsage, Message: err.Error(),
 			Hint: fmt.Sprintf("make the folder %s, then attach again", k.kept.Request.OutputDir),
 		})
@@ -73,8 +73,9 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) job.Result
 	}
 	j, lacks := s.runAgain(k)
 	defer s.forget(id)
-	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("no listener: %w", err)) }, k, s.cfg.Resident)
-	defer j.printer.close()
+	j.events = events
+	events.begin(k, cancel)
+	defer events.finish()
 	e := newResumption(j, shown, printed, begin)
 	e.j.until, _ = ctx.Deadline()
 	if over := k.kept.Result; over != nil { // not all peers may know

@@ -38,8 +38,8 @@ func (b *bed) keptAs(req Request, peers []*member) *keeper {
 		b.Fatal(err)
 	}
 	k := j.keeper
-	j.printer = newPrinter(j.spec.ID, Showing(func(Event) error { return nil }), func(error) {}, k, false)
-	defer j.printer.close()
+	j.events = Showing(func(Event) error { return nil })
+	defer j.events.finish()
 	if err := j.describe(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestEachResumptionHasANumberOfItsOwn(t *testing.T) {
 	k := b.keptOn(2)
 	for want := 3; want < 6; want++ {
 		j, _ := b.submitter.runAgain(k)
-		j.printer = newPrinter(j.spec.ID, Showing(func(Event) error { return nil }), func(error) {}, nil, false)
+		j.events = Showing(func(Event) error { return nil })
 		e := newResumption(j, make([][2]uint64, 1), newTranscripts(1), nil)
 		if r := e.resume(); r != nil {
 			t.Fatalf("result %+v", r)
@@ -400,7 +400,7 @@ func TestEachResumptionHasANumberOfItsOwn(t *testing.T) {
 			t.Errorf("generation %d after %d", e.detection.generation, before)
 		}
 		e.close()
-		j.printer.close()
+		j.events.finish()
 	}
 	k.close()
 }

@@ -22,11 +22,11 @@ import (
 
 // run is one job of a Submitter. One goroutine, that of Submitter.Run, owns it.
 type run struct {
-	s       *Submitter
-	req     Request
-	log     zerolog.Logger
-	printer *printer
-	keeper  *keeper // nil: the job ends with this process
+	s      *Submitter
+	req    Request
+	log    zerolog.Logger
+	events *EventQueue
+	keeper *keeper // nil: the job ends with this process
 
 	spec       jobspec.Spec
 	envelope   []byte
@@ -65,7 +65,19 @@ func newRun(s *Submitter, req Request) *run {
 }
 
 // emit queues an event for the user. It never blocks.
-func (j *run) emit(e Event) { j.printer.print(item{event: e}) }
+func (j *run) emit(e Event) {
+	e.Job = j.spec.ID
+	j.events.Put(e)
+}
+
+// emitOutput queues output. The error means that the peer has sent more than the user can have read.
+func (j *run) emitOutput(e Event) error {
+	j.emit(e)
+	if unread := j.events.unreadOf(e.source()); unread > maxUnread {
+		return fmt.Errorf("%d bytes of output of rank %d without an acknowledgement", unread, e.Rank)
+	}
+	return nil
+}
 
 func (j *run) warn(text string) { j.emit(Event{Kind: WarningEvent, Text: text}) }
 

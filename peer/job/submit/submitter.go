@@ -47,8 +47,8 @@ type Config struct {
 	// them; see Kept. If it is empty, a job ends with this process.
 	Jobs string
 	// Resident reports whether this is a peer to which users hand jobs. The process that resumes
-	// such a job has Key itself, so Key is not kept with the job. When the job is over, output that
-	// the Sink has taken waits here for the user, not at the job's peers.
+	// such a job has Key itself, so Key is not kept with the job. When the job is over, its output
+	// waits for the user here, in its EventQueue, not at the job's peers.
 	Resident bool
 }
 
@@ -66,20 +66,20 @@ type Submitter struct {
 
 // waits holds the durations for which a Submitter waits for peers. Only tests change them.
 type waits struct {
-	answers      time.Duration // for peers that are asked for slots to answer, after the job has ended
+	answers      time.Duration // time that peers asked for slots have to answer after the job has ended
 	silence      time.Duration // silence of a peer that stages or starts; it reports progress far more often
-	replaceAfter time.Duration // the same beyond the tolerated hang, if another peer can replace it; more than reportPeriod
-	progress     time.Duration // for a peer to make progress while it stages or starts, even if it sends reports
-	output       time.Duration // for output of a process that has ended, if another replica can lead the output; else silence
+	replaceAfter time.Duration // like silence, for a peer that another one can replace, beyond the tolerated hang; more than reportPeriod
+	progress     time.Duration // time in which a peer has to make progress while it stages or starts, even if it sends reports
+	output       time.Duration // time in which output of a process that has ended has to arrive, if another replica can lead the output; else silence
 	disconnected time.Duration // disconnection of a peer that stages; the peer itself waits a little longer
-	grace        time.Duration // for the other peers that stage or start to fail too, after one has failed
-	files        time.Duration // for file lists of replicas, at least, once the files of another replica are collected
-	confirm      time.Duration // for the answer of a finished job to be confirmed, at least; see confirmation
-	stop         time.Duration // for peers to confirm that they have released everything of a job that is over
-	notify       time.Duration // for disconnected peers to be told that the job is over
-	reconnect    time.Duration // for peers to reconnect once the submitter is in touch with the majority
-	wide         time.Duration // search for peers that have the job's files cached, after enough peers are found
-	locate       time.Duration // dials of a peer's last addresses before the peer is looked up
+	grace        time.Duration // time in which other peers that stage or start may fail too, after one has failed
+	files        time.Duration // least time that replicas have to send file lists once the files of another replica are collected
+	confirm      time.Duration // least time in which the answer of a finished job has to be confirmed; see confirmation
+	stop         time.Duration // time that peers have to confirm that they have released everything of a job that is over
+	notify       time.Duration // time in which disconnected peers can be told that the job is over
+	reconnect    time.Duration // time that peers have to reconnect once the submitter is in touch with the majority
+	wide         time.Duration // time to search for peers that have the job's files cached, after enough peers are found
+	locate       time.Duration // time to dial a peer's last addresses before the peer is looked up
 }
 
 var defaultWaits = waits{
@@ -152,13 +152,12 @@ func (s *Submitter) Candidates(ctx context.Context, wanted discovery.Filter) ([]
 // errTimeout is the cause of the end of a job that ran for longer than its Timeout.
 var errTimeout = errors.New("timed out")
 
-// Run runs one job to its end and reports its events to sink; the last event is the result. It
-// returns when every reachable peer has released the job, and sink has confirmed all output and the
-// result. Calls of sink do not overlap, and a blocking call delays only the output. When ctx ends,
-// the job ends with StatusCancelled.
-func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result {
+// Run runs one job to its end and puts its events into an EventQueue; the last event is the result. It
+// returns when every reachable peer has released the job, and all output and the result are
+// acknowledged. When ctx ends, or the EventQueue is closed, the job ends with StatusCancelled.
+func (s *Submitter) Run(ctx context.Context, req Request, events *EventQueue) job.Result {
 	if err := req.Validate(); err != nil {
-		return refuse(sink, job.Result{Status: job.StatusUsage, Message: err.Error()})
+		return refuse(events, job.Result{Status: job.StatusUsage, Message: err.Error()})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -175,8 +174,9 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) job.Result 
 	}
 	defer j.keeper.close()
 	defer j.keeper.conclude(ctx)
-	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("no listener: %w", err)) }, j.keeper, s.cfg.Resident)
-	defer j.printer.close()
+	j.events = events
+	events.begin(j.keeper, cancel)
+	defer events.finish()
 	if err != nil {
 		j.stopKeeping(err)
 	}

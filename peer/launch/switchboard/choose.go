@@ -93,7 +93,6 @@ func (s *pathSearch) failTCP(now time.Time) {
 	s.until = now.Add(s.failed)
 }
 
-// avoidsTCP reports whether TCP must not be tried.
 func (s *pathSearch) avoidsTCP(now time.Time) bool { return now.Before(s.until) }
 
 // reset forgets the failures, because the connection to the peer has changed.
@@ -104,7 +103,6 @@ type situation struct {
 	here     bool   // both run on this peer
 	noMemory string // why they cannot share memory, or empty
 	noDirect string // why they cannot have a TCP connection, or empty
-	noStream string // why the peers cannot bridge the channel, or empty
 }
 
 // choose returns the first of the allowed kinds that is possible, and explains the choice, including why no
@@ -133,7 +131,7 @@ func choose(s situation, allowed []proclink.Kind) (kind proclink.Kind, why strin
 	return kind, strings.Join(reasons, "; ")
 }
 
-// obstacleTo returns what prevents kind k, or "".
+// obstacleTo returns what prevents kind k, or "". Nothing prevents a stream.
 func (s situation) obstacleTo(k proclink.Kind) string {
 	switch {
 	case k == proclink.Shm && !s.here:
@@ -143,5 +141,5 @@ func (s situation) obstacleTo(k proclink.Kind) string {
 	case k == proclink.TCP:
 		return s.noDirect
 	}
-	return s.noStream
+	return ""
 }

@@ -26,7 +26,7 @@ func TestChoice(t *testing.T) {
 		"stream first":  {situation{}, []proclink.Kind{stream, tcp, shm}, stream, "on different peers; stream is preferred to tcp"},
 		"tcp first":     {situation{here: true}, []proclink.Kind{tcp, shm}, tcp, "both on one peer; tcp is preferred to shm"},
 		"shm only":      {situation{}, []proclink.Kind{shm}, "", "on different peers; tcp is not allowed; stream is not allowed"},
-		"nothing works": {situation{noDirect: "refused", noStream: "lost"}, proclink.Kinds, "", "on different peers; no tcp: refused; no stream: lost"},
+		"nothing works": {situation{noDirect: "refused"}, []proclink.Kind{shm, tcp}, "", "on different peers; no tcp: refused; stream is not allowed"},
 		"nothing at all": {situation{here: true}, nil, "",
 			"both on one peer; shm is not allowed; tcp is not allowed; stream is not allowed"},
 	}

@@ -20,8 +20,8 @@ type Table struct {
 	Here   int // processes on this machine, including those of its other peers
 
 	at    Place
-	keys  []byte                  // of the processes that were there at the start, rank by rank
-	later map[view.Process][]byte // of the processes that joined later
+	keys  []byte                  // public keys of the processes that were there at the start, rank by rank
+	later map[view.Process][]byte // public keys of the processes that joined later
 	taken int                     // number of addresses in the table
 }
 
@@ -113,7 +113,6 @@ func (t *Table) Learn(p view.Process, key []byte) {
 	}
 }
 
-// key returns the public key of a process, or nil.
 func (t *Table) key(p view.Process) []byte {
 	if p.Rank < 0 || p.Rank >= t.at.N || p.Replica < 0 || p.Replica >= t.at.R {
 		return t.later[p]

@@ -233,7 +233,6 @@ type answer struct {
 // further connections at the moment, and has closed this one before the dial returned.
 func (a answer) accepted() bool { return a.err == nil || errors.Is(a.err, syscall.ECONNRESET) }
 
-// dialAll dials all endpoints at the same time.
 func dialAll(ctx context.Context, at []endpoint) []answer {
 	out := make([]answer, len(at))
 	var dials sync.WaitGroup

@@ -201,7 +201,6 @@ func (f *Filter) placesOf(peer p2ppeer.ID) *places {
 	return p
 }
 
-// distanceOf returns the distance of an address.
 func (f *Filter) distanceOf(a netip.Addr) distance {
 	switch {
 	case a.IsLoopback() || slices.ContainsFunc(f.ownNetworks(), func(p netip.Prefix) bool { return p.Addr() == a }):

@@ -28,7 +28,6 @@ func (g gater) InterceptAddrDial(p p2ppeer.ID, a ma.Multiaddr) bool {
 	return g.filter.MayDial(p, a) && g.ConnectionGater.InterceptAddrDial(p, a)
 }
 
-// InterceptUpgraded implements connmgr.ConnectionGater.
 func (g gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
 	ok, why := g.ConnectionGater.InterceptUpgraded(c)
 	if ok {

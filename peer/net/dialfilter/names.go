@@ -20,7 +20,6 @@ type resolver struct {
 	filter *Filter
 }
 
-// ResolveDNSAddr implements network.MultiaddrDNSResolver.
 func (r resolver) ResolveDNSAddr(ctx context.Context, p p2ppeer.ID, a ma.Multiaddr, depth, most int) ([]ma.Multiaddr, error) {
 	ids := r.filter.namedPeers(a)
 	if !slices.Contains(ids, p) {
@@ -31,7 +30,6 @@ func (r resolver) ResolveDNSAddr(ctx context.Context, p p2ppeer.ID, a ma.Multiad
 	return found, err
 }
 
-// ResolveDNSComponent implements network.MultiaddrDNSResolver.
 func (r resolver) ResolveDNSComponent(ctx context.Context, a ma.Multiaddr, most int) ([]ma.Multiaddr, error) {
 	ids := r.filter.namedPeers(a)
 	if len(ids) == 0 {

@@ -107,7 +107,6 @@ func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, t Token) error {
 	return r
 }
 
-// refusedBy records the verdict of peer on this one.
 func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
 	r := &Refusal{Peer: peer, Theirs: true, verdict: v}
 	g.mu.Lock()

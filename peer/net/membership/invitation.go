@@ -12,6 +12,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
@@ -50,7 +51,7 @@ func Invite(owner crypto.PrivKey, name, person string, holder p2ppeer.ID, issued
 	if i.Network.Owner, err = p2ppeer.IDFromPrivateKey(owner); err != nil {
 		return nil, fmt.Errorf("owner's key: %w", err)
 	}
-	if i.sealed, err = seal(&i.Token, owner); err != nil {
+	if i.sealed, err = sealed.Seal(&i.Token, owner); err != nil {
 		return nil, fmt.Errorf("sign the invitation: %w", err)
 	}
 	return i, nil
@@ -62,14 +63,12 @@ func (i *Invitation) Bound() bool { return i.key == nil }
 // Text returns the invitation as one line.
 func (i *Invitation) Text() (string, error) {
 	m := &pb.Invitation{Token: i.sealed}
+	var err1, err2 error
 	if i.key != nil {
-		var err error
-		if m.Key, err = crypto.MarshalPrivateKey(i.key); err != nil {
-			return "", fmt.Errorf("encode invitation: %w", err)
-		}
+		m.Key, err1 = crypto.MarshalPrivateKey(i.key)
 	}
-	data, err := proto.Marshal(m)
-	if err != nil {
+	data, err2 := proto.Marshal(m)
+	if err := errors.Join(err1, err2); err != nil {
 		return "", fmt.Errorf("encode invitation: %w", err)
 	}
 	return prefix + base64.RawURLEncoding.EncodeToString(data), nil
@@ -85,12 +84,12 @@ func ParseInvitation(text string) (*Invitation, error) {
 	if !ok || len(text) > maxText {
 		return nil, errNoInvitation
 	}
-	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w; this one was cut or changed", errNoInvitation)
-	}
 	var m pb.Invitation
-	if err := proto.Unmarshal(data, &m); err != nil {
+	data, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	if err == nil {
+		err = proto.Unmarshal(data, &m)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("%w; this one was cut or changed", errNoInvitation)
 	}
 	i := &Invitation{sealed: m.GetToken()}
@@ -134,7 +133,7 @@ func (i *Invitation) proof(id p2ppeer.ID, home crypto.PrivKey) (*pb.Proof, error
 		return nil, &BoundError{i.Holder, id}
 	}
 	var err error
-	if p.Voucher, err = seal(&voucher{peer: id, holder: i.Holder}, key); err != nil {
+	if p.Voucher, err = sealed.Seal(&voucher{peer: id, holder: i.Holder}, key); err != nil {
 		return nil, fmt.Errorf("confirm the membership of %s: %w", id, err)
 	}
 	return p, nil

@@ -1,11 +1,13 @@
 package membership
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
@@ -29,13 +31,10 @@ func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, 
 	return pb.Verdict_ADMITTED, t
 }
 
-// validVoucher reports whether sealed is a voucher of holder for peer.
-func validVoucher(sealed []byte, peer, holder p2ppeer.ID) bool {
-	if len(sealed) == 0 {
-		return false
-	}
+// validVoucher reports whether envelope contains a voucher of holder for peer.
+func validVoucher(envelope []byte, peer, holder p2ppeer.ID) bool {
 	var v voucher
-	signer, err := open(sealed, &v)
+	signer, err := sealed.Open(envelope, maxSealed, &v)
 	return err == nil && signer == holder && v == voucher{peer: peer, holder: holder}
 }
 
@@ -49,39 +48,28 @@ type Refusal struct {
 // Error implements error. Its text is for users.
 func (r *Refusal) Error() string {
 	if r.Theirs {
-		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, reasonOfPeer(r.verdict))
+		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer,
+			cmp.Or(reasonsOfPeer[r.verdict], "it cannot read this peer's token; upgrade the older of the two peers"))
 	}
-	return fmt.Sprintf("this peer refuses %s: %s", r.Peer, reasonForPeer(r.verdict))
+	return fmt.Sprintf("this peer refuses %s: %s", r.Peer, cmp.Or(reasonsForPeer[r.verdict], "its token cannot be read"))
 }
 
 const invited = "ask the network's owner for an invitation, and accept it with p2pboot network join"
 
-func reasonOfPeer(v pb.Verdict) string {
-	switch v {
-	case pb.Verdict_OPEN:
-		return "it belongs to an open network, and this peer to a private network"
-	case pb.Verdict_NO_TOKEN:
-		return "it belongs to a private network for which this peer has no token; " + invited
-	case pb.Verdict_EXPIRED:
-		return "this peer's token has expired; " + invited
-	case pb.Verdict_OTHER_NETWORK:
-		return "it belongs to another private network, or to one with the same name and another owner; " + invited
-	case pb.Verdict_OTHER_PEER:
-		return "this peer's token is bound to another peer; " + invited
+// The reasons why another peer refuses this one, and why this one refuses another.
+var (
+	reasonsOfPeer = map[pb.Verdict]string{
+		pb.Verdict_OPEN:          "it belongs to an open network, and this peer to a private network",
+		pb.Verdict_NO_TOKEN:      "it belongs to a private network for which this peer has no token; " + invited,
+		pb.Verdict_EXPIRED:       "this peer's token has expired; " + invited,
+		pb.Verdict_OTHER_NETWORK: "it belongs to another private network, or to one with the same name and another owner; " + invited,
+		pb.Verdict_OTHER_PEER:    "this peer's token is bound to another peer; " + invited,
 	}
-	return "it cannot read this peer's token; upgrade the older of the two peers"
-}
-
-func reasonForPeer(v pb.Verdict) string {
-	switch v {
-	case pb.Verdict_NO_TOKEN, pb.Verdict_OPEN:
-		return "it has no token of this private network"
-	case pb.Verdict_EXPIRED:
-		return "its token has expired"
-	case pb.Verdict_OTHER_NETWORK:
-		return "its token is for another network, or for one with the same name and another owner"
-	case pb.Verdict_OTHER_PEER:
-		return "its token is bound to another peer"
+	reasonsForPeer = map[pb.Verdict]string{
+		pb.Verdict_NO_TOKEN:      "it has no token of this private network",
+		pb.Verdict_OPEN:          "it has no token of this private network",
+		pb.Verdict_EXPIRED:       "its token has expired",
+		pb.Verdict_OTHER_NETWORK: "its token is for another network, or for one with the same name and another owner",
+		pb.Verdict_OTHER_PEER:    "its token is bound to another peer",
 	}
-	return "its token cannot be read"
-}
+)

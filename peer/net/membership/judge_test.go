@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
@@ -105,11 +106,11 @@ func TestTokensWithOneNameHaveOneOwner(t *testing.T) {
 			t.Errorf("the name %q was accepted", name)
 		}
 		forged := &Token{Network: lab, Holder: a, Name: name, Issued: epoch, Expires: later}
-		sealed, err := seal(forged, owner)
+		envelope, err := sealed.Seal(forged, owner)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if v, _ := judge(&pb.Proof{Token: sealed}, a, lab, epoch); v != pb.Verdict_MALFORMED {
+		if v, _ := judge(&pb.Proof{Token: envelope}, a, lab, epoch); v != pb.Verdict_MALFORMED {
 			t.Errorf("a token with the name %q: got %v, want %v", name, v, pb.Verdict_MALFORMED)
 		}
 	}

@@ -181,7 +181,6 @@ func (l *quicListener) admit(c transport.CapableConn) {
 	}
 }
 
-// Accept implements transport.Listener.
 func (l *quicListener) Accept() (transport.CapableConn, error) {
 	select {
 	case c := <-l.admitted:
@@ -191,7 +190,6 @@ func (l *quicListener) Accept() (transport.CapableConn, error) {
 	}
 }
 
-// Close implements transport.Listener.
 func (l *quicListener) Close() error {
 	err := l.Listener.Close()
 	l.end(errors.New("listener closed"))

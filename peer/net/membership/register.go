@@ -64,7 +64,6 @@ func (r *register) forget(now time.Time) {
 	}
 }
 
-// member reports whether p is admitted.
 func (r *register) member(p p2ppeer.ID, now time.Time) bool {
 	a, ok := r.admitted[p]
 	return ok && now.Before(a.until)
@@ -78,7 +77,6 @@ func (r *register) person(p p2ppeer.ID, now time.Time) string {
 	return r.admitted[p].person
 }
 
-// recentlyRefused reports whether p was refused recently.
 func (r *register) recentlyRefused(p p2ppeer.ID, now time.Time) bool {
 	return now.Before(r.refused[p])
 }

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/p2pmpi/p2pmpi/internal/background"
 )
 
 // reviewEvery is the interval between checks for expired tokens and for a renewed token.
@@ -18,22 +19,19 @@ const reviewEvery = 2 * time.Second
 
 // A Service maintains the memberships of connected peers. Its methods are safe for concurrent use.
 type Service struct {
-	host    host.Host
-	gate    *Gate
-	load    func() (*Invitation, error)
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	host host.Host
+	gate *Gate
+	load func() (*Invitation, error)
+	work *background.Work
 }
 
 // New starts the service of h, whose connections pass through gate. load returns this peer's current invitation,
 // which may have been renewed. In an open network the service does not call load.
 func New(h host.Host, gate *Gate, load func() (*Invitation, error)) *Service {
-	s := &Service{host: h, gate: gate, load: load}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s := &Service{host: h, gate: gate, load: load, work: background.New(context.Background())}
 	h.SetStreamHandler(streamProtocol, s.serve)
 	if !gate.Open() {
-		s.running.Go(s.run) // ends with Close
+		s.work.Every(reviewEvery, func(context.Context) { s.review() })
 	}
 	return s
 }
@@ -67,19 +65,6 @@ func (s *Service) drop(p p2ppeer.ID) {
 	}
 	if err := s.host.Network().ClosePeer(p); err != nil {
 		s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("connections not closed")
-	}
-}
-
-func (s *Service) run() {
-	ticker := time.NewTicker(reviewEvery)
-	defer ticker.Stop()
-	for {
-		s.review()
-		select {
-		case <-ticker.C:
-		case <-s.ctx.Done():
-			return
-		}
 	}
 }
 
@@ -122,7 +107,7 @@ func (s *Service) show() {
 }
 
 func (s *Service) showTo(p p2ppeer.ID) error {
-	ctx, cancel := context.WithTimeout(s.ctx, exchangeTimeout)
+	ctx, cancel := context.WithTimeout(s.work.Context(), exchangeTimeout)
 	defer cancel()
 	stream, err := s.host.NewStream(ctx, p, streamProtocol)
 	if err != nil {
@@ -136,8 +121,8 @@ func (s *Service) showTo(p p2ppeer.ID) error {
 
 // Close ends the service. The host stays open.
 func (s *Service) Close() error {
-	s.cancel()
+	s.work.Stop()
 	s.host.RemoveStreamHandler(streamProtocol)
-	s.running.Wait()
+	s.work.Wait()
 	return nil
 }

@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/sealed"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership/internal/pb"
 )
 
@@ -31,13 +30,8 @@ type Token struct {
 	Expires time.Time
 }
 
-var _ record.Record = (*Token)(nil)
-
-// Domain separates the signature from those of other records.
-func (t *Token) Domain() string { return "p2pmpi-network-token" }
-
-// Codec returns the payload type of an envelope with a token.
-func (t *Token) Codec() []byte { return []byte("/p2pmpi/network-token") }
+// Kind implements sealed.Record.
+func (t *Token) Kind() string { return "network-token" }
 
 // MarshalRecord encodes t without the owner, which is the signer of the envelope.
 func (t *Token) MarshalRecord() ([]byte, error) {
@@ -69,10 +63,7 @@ func (t *Token) UnmarshalRecord(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("decode token: holder: %w", err)
 	}
-	if err := CheckName(m.GetNetwork()); err != nil {
-		return fmt.Errorf("decode token: %w", err)
-	}
-	if err := CheckPerson(m.GetName()); err != nil {
+	if err := errors.Join(CheckName(m.GetNetwork()), CheckPerson(m.GetName())); err != nil {
 		return fmt.Errorf("decode token: %w", err)
 	}
 	*t = Token{
@@ -86,9 +77,9 @@ func (t *Token) UnmarshalRecord(data []byte) error {
 }
 
 // openToken decodes a sealed token. The signer becomes the owner of the token's network.
-func openToken(sealed []byte) (Token, error) {
+func openToken(envelope []byte) (Token, error) {
 	var t Token
-	signer, err := open(sealed, &t)
+	signer, err := sealed.Open(envelope, maxSealed, &t)
 	if err != nil {
 		return Token{}, fmt.Errorf("token: %w", err)
 	}
@@ -104,20 +95,12 @@ type voucher struct {
 	holder p2ppeer.ID
 }
 
-var _ record.Record = (*voucher)(nil)
+func (v *voucher) Kind() string { return "network-voucher" }
 
-// Domain implements record.Record.
-func (v *voucher) Domain() string { return "p2pmpi-network-voucher" }
-
-// Codec implements record.Record.
-func (v *voucher) Codec() []byte { return []byte("/p2pmpi/network-voucher") }
-
-// MarshalRecord implements record.Record.
 func (v *voucher) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.Voucher{Peer: []byte(v.peer), Holder: []byte(v.holder)})
 }
 
-// UnmarshalRecord implements record.Record.
 func (v *voucher) UnmarshalRecord(data []byte) error {
 	var m pb.Voucher
 	if err := proto.Unmarshal(data, &m); err != nil {
@@ -125,28 +108,4 @@ func (v *voucher) UnmarshalRecord(data []byte) error {
 	}
 	*v = voucher{peer: p2ppeer.ID(m.GetPeer()), holder: p2ppeer.ID(m.GetHolder())}
 	return nil
-}
-
-// seal signs r with key.
-func seal(r record.Record, key crypto.PrivKey) ([]byte, error) {
-	envelope, err := record.Seal(r, key)
-	if err != nil {
-		return nil, err
-	}
-	return envelope.Marshal()
-}
-
-// open decodes a record from a sealed envelope, and returns its signer.
-func open(sealed []byte, r record.Record) (signer p2ppeer.ID, err error) {
-	if len(sealed) > maxSealed {
-		return "", fmt.Errorf("%d bytes, at most %d allowed", len(sealed), maxSealed)
-	}
-	envelope, err := record.ConsumeTypedEnvelope(sealed, r)
-	if err != nil {
-		return "", err
-	}
-	if string(envelope.PayloadType) != string(r.Codec()) {
-		return "", errors.New("the envelope contains another kind of record")
-	}
-	return p2ppeer.IDFromPublicKey(envelope.PublicKey)
 }

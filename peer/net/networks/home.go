@@ -32,10 +32,8 @@ type Membership struct {
 // A networkFolder is the folder of one private network in a home.
 type networkFolder string
 
-// networksOf returns the folder in which a home keeps its private networks.
 func networksOf(home string) string { return filepath.Join(home, "networks") }
 
-// folderOf returns the folder of one private network in a home.
 func folderOf(home, network string) networkFolder {
 	return networkFolder(filepath.Join(networksOf(home), network))
 }

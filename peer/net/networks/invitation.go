@@ -11,7 +11,6 @@ import (
 // maxInvitation bounds the size of an invitation file, in bytes.
 const maxInvitation = 4 << 10
 
-// readInvitation reads the invitation in a token file.
 func readInvitation(file string) (*membership.Invitation, error) {
 	info, err := os.Stat(file)
 	if err == nil && info.Size() > maxInvitation {
@@ -31,7 +30,6 @@ func readInvitation(file string) (*membership.Invitation, error) {
 	return i, nil
 }
 
-// keepInvitation writes the invitation into the folder of its network.
 func keepInvitation(folder networkFolder, i *membership.Invitation) error {
 	text, err := i.Text()
 	if err != nil {

@@ -16,7 +16,6 @@ type circuitsApart struct{ network.ResourceManager }
 // connections from those. Circuits without an IP address would all share one limit.
 var throughRelay = ma.StringCast("/ip4/127.0.0.1/p2p-circuit")
 
-// OpenConnection implements network.ResourceManager.
 func (m circuitsApart) OpenConnection(dir network.Direction, usefd bool, endpoint ma.Multiaddr) (network.ConnManagementScope, error) {
 	if connection.IsCircuit(endpoint) {
 		endpoint = throughRelay

@@ -90,7 +90,6 @@ func New(cfg Config, reg prometheus.Registerer, log zerolog.Logger) (host.Host, 
 	return h, nil
 }
 
-// admission returns the options for connection security and for the filter of connections.
 func admission(gate *membership.Gate, dials *dialfilter.Filter) []libp2p.Option {
 	var gater coreconnmgr.ConnectionGater
 	if !gate.Open() {

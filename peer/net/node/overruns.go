@@ -18,54 +18,31 @@ var _ rcmgr.MetricsReporter = overruns{}
 
 var errLimit = errors.New("above the limit of this peer")
 
-// BlockStream implements rcmgr.MetricsReporter.
 func (o overruns) BlockStream(p p2ppeer.ID, dir network.Direction) {
 	if dir == network.DirInbound {
 		o.conduct.Note(p, "refused a stream", errLimit)
 	}
 }
 
-// BlockPeer implements rcmgr.MetricsReporter.
 func (o overruns) BlockPeer(p p2ppeer.ID) { o.conduct.Note(p, "refused a connection", errLimit) }
 
-// BlockProtocolPeer implements rcmgr.MetricsReporter.
 func (o overruns) BlockProtocolPeer(id protocol.ID, p p2ppeer.ID) {
 	o.conduct.Note(p, "refused a stream of "+string(id), errLimit)
 }
 
-// BlockServicePeer implements rcmgr.MetricsReporter.
 func (o overruns) BlockServicePeer(service string, p p2ppeer.ID) {
 	o.conduct.Note(p, "refused a stream of "+service, errLimit)
 }
 
 // The remaining methods do nothing: these events concern no particular peer, or are normal.
 
-// AllowConn implements rcmgr.MetricsReporter.
-func (overruns) AllowConn(network.Direction, bool) {}
-
-// BlockConn implements rcmgr.MetricsReporter.
-func (overruns) BlockConn(network.Direction, bool) {}
-
-// AllowStream implements rcmgr.MetricsReporter.
+func (overruns) AllowConn(network.Direction, bool)         {}
+func (overruns) BlockConn(network.Direction, bool)         {}
 func (overruns) AllowStream(p2ppeer.ID, network.Direction) {}
-
-// AllowPeer implements rcmgr.MetricsReporter.
-func (overruns) AllowPeer(p2ppeer.ID) {}
-
-// AllowProtocol implements rcmgr.MetricsReporter.
-func (overruns) AllowProtocol(protocol.ID) {}
-
-// BlockProtocol implements rcmgr.MetricsReporter.
-func (overruns) BlockProtocol(protocol.ID) {}
-
-// AllowService implements rcmgr.MetricsReporter.
-func (overruns) AllowService(string) {}
-
-// BlockService implements rcmgr.MetricsReporter.
-func (overruns) BlockService(string) {}
-
-// AllowMemory implements rcmgr.MetricsReporter.
-func (overruns) AllowMemory(int) {}
-
-// BlockMemory implements rcmgr.MetricsReporter.
-func (overruns) BlockMemory(int) {}
+func (overruns) AllowPeer(p2ppeer.ID)                      {}
+func (overruns) AllowProtocol(protocol.ID)                 {}
+func (overruns) BlockProtocol(protocol.ID)                 {}
+func (overruns) AllowService(string)                       {}
+func (overruns) BlockService(string)                       {}
+func (overruns) AllowMemory(int)                           {}
+func (overruns) BlockMemory(int)                           {}

@@ -60,7 +60,6 @@ func KeepPorts(file string, asked, listens []ma.Multiaddr) error {
 	return nil
 }
 
-// withoutPort returns the address a with port 0.
 func withoutPort(a ma.Multiaddr) ma.Multiaddr {
 	return ma.StringCast(portInAddr.ReplaceAllString(a.String(), "/$1/0")) // valid, because a is
 }

@@ -50,8 +50,5 @@ func (a announcer) GetMapping(listen ma.Multiaddr) ma.Multiaddr {
 	return ma.Join(mapped, rest)
 }
 
-// HasDiscoveredNAT implements basichost.NATManager.
 func (a announcer) HasDiscoveredNAT() bool { return a.mapper.Router().How != "" }
-
-// Close implements basichost.NATManager.
-func (announcer) Close() error { return nil }
+func (announcer) Close() error             { return nil }

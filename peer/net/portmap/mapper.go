@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/background"
 )
 
 const (
@@ -64,18 +66,17 @@ type Mapper struct {
 	found Router
 	ports map[Port]mapping // wanted ports
 
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	work *background.Work
 }
 
 // New starts a Mapper, which searches for a router.
 func New(log zerolog.Logger) *Mapper { return start(find, log) }
 
 func start(find func(context.Context) (router, error), log zerolog.Logger) *Mapper {
-	m := &Mapper{log: log, find: find, news: make(chan struct{}, 1), ports: make(map[Port]mapping)}
-	m.ctx, m.cancel = context.WithCancel(context.Background())
-	m.running.Go(m.run) // ends with Close
+	m := &Mapper{
+		log: log, find: find, news: make(chan struct{}, 1), ports: make(map[Port]mapping), work: background.New(context.Background()),
+	}
+	m.work.Go(m.run)
 	return m
 }
 
@@ -90,10 +91,7 @@ func (m *Mapper) Mapped(p Port) (netip.AddrPort, bool) {
 	known, wanted := m.ports[p]
 	if !wanted && len(m.ports) < maxPorts {
 		m.ports[p] = mapping{}
-		select {
-		case m.news <- struct{}{}:
-		default:
-		}
+		background.Notify(m.news)
 	}
 	return netip.AddrPortFrom(m.found.Address, known.outside), m.found.Address.IsValid() && known.lasts()
 }
@@ -115,14 +113,14 @@ func (m *Mapper) Router() Router {
 // have ended. It does not cancel a pending request to the router, because the answer shows which mapping to
 // remove.
 func (m *Mapper) Close() error {
-	m.cancel()
-	m.running.Wait()
+	m.work.Stop()
+	m.work.Wait()
 	return nil
 }
 
-func (m *Mapper) run() {
-	for m.ctx.Err() == nil {
-		ctx, cancel := context.WithTimeout(m.ctx, findTimeout)
+func (m *Mapper) run(life context.Context) {
+	for life.Err() == nil {
+		ctx, cancel := context.WithTimeout(life, findTimeout)
 		r, err := m.find(ctx)
 		cancel()
 		if err == nil {
@@ -140,7 +138,7 @@ func (m *Mapper) await(d time.Duration, news <-chan struct{}) {
 	select {
 	case <-timer.C:
 	case <-news:
-	case <-m.ctx.Done():
+	case <-m.work.Context().Done():
 	}
 }
 
@@ -151,9 +149,9 @@ func (m *Mapper) use(r router) error {
 		if err == nil {
 			m.await(renewPeriod, m.news)
 		}
-		if m.ctx.Err() != nil {
+		if m.work.Context().Err() != nil {
 			m.unmap(r)
-			err = m.ctx.Err()
+			err = m.work.Context().Err()
 		}
 		if err != nil {
 			m.forget()
@@ -178,7 +176,7 @@ func (m *Mapper) renew(r router) error {
 	m.found = Router{r.how(), at}
 	m.mu.Unlock()
 	for p, was := range m.all() {
-		if m.ctx.Err() != nil {
+		if m.work.Context().Err() != nil {
 			break
 		}
 		now, err := mapPort(ctx, r, p, was)

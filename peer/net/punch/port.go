@@ -23,7 +23,6 @@ type port struct {
 
 var _ tcp.ContextDialer = (*port)(nil)
 
-// dialer implements tcp.DialerForAddr.
 func (p *port) dialer(ma.Multiaddr) (tcp.ContextDialer, error) { return p, nil }
 
 // DialContext dials from the port if possible, and otherwise from any other port. A second connection from the

@@ -18,12 +18,10 @@ type meteredHost struct {
 	limits Limits
 }
 
-// SetStreamHandler implements host.Host.
 func (h meteredHost) SetStreamHandler(id protocol.ID, handler network.StreamHandler) {
 	h.Host.SetStreamHandler(id, func(s network.Stream) { handler(h.meter(s)) })
 }
 
-// NewStream implements host.Host.
 func (h meteredHost) NewStream(ctx context.Context, p p2ppeer.ID, ids ...protocol.ID) (network.Stream, error) {
 	s, err := h.Host.NewStream(ctx, p, ids...)
 	if err != nil {
@@ -46,7 +44,6 @@ type metered struct {
 
 var errSpent = errors.New("the circuit has reached its data limit")
 
-// Read implements io.Reader.
 func (m *metered) Read(b []byte) (int, error) {
 	if m.limited && m.left <= 0 {
 		return 0, errSpent
@@ -60,7 +57,6 @@ func (m *metered) Read(b []byte) (int, error) {
 // then sets the end of the circuit's time.
 func (m *metered) SetDeadline(t time.Time) error { return m.Stream.SetDeadline(m.bound(t)) }
 
-// SetReadDeadline implements network.Stream.
 func (m *metered) SetReadDeadline(t time.Time) error { return m.Stream.SetReadDeadline(m.bound(t)) }
 
 func (m *metered) bound(t time.Time) time.Time {

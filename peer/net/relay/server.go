@@ -48,7 +48,6 @@ type membership struct {
 
 var _ relay.ACLFilter = membership{}
 
-// AllowReserve implements relay.ACLFilter.
 func (m membership) AllowReserve(p p2ppeer.ID, _ ma.Multiaddr) bool { return m.has(p) }
 
 // AllowConnect implements relay.ACLFilter. The destination has a reservation, so it is a member.

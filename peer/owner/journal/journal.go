@@ -118,17 +118,17 @@ func (j *Journal) write(line []byte, sync bool) error {
 // new one.
 func (j *Journal) shorten() error {
 	data, err := os.ReadFile(j.path)
-	if err != nil {
-		return fmt.Errorf("truncate the journal: %w", err)
-	}
 	keep := data[max(0, len(data)-int(j.limit/2)):]
 	if len(keep) < len(data) {
 		_, keep, _ = bytes.Cut(keep, []byte{'\n'}) // the first line may be incomplete
 	}
-	if err := atomicfile.Write(j.path, keep); err != nil {
-		return fmt.Errorf("truncate the journal: %w", err)
+	if err == nil {
+		err = atomicfile.Write(j.path, keep)
 	}
-	if err := j.file.Close(); err != nil {
+	if err == nil {
+		err = j.file.Close()
+	}
+	if err != nil {
 		return fmt.Errorf("truncate the journal: %w", err)
 	}
 	return j.open()

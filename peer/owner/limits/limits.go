@@ -54,16 +54,10 @@ func (g Grant) Min(o Grant) Grant { return Grant{Slot: Min(g.Slot, o.Slot), Job:
 
 // Min returns the lower of each limit, where 0 means no limit.
 func Min(a, b Limits) Limits {
-	return Limits{
-		Memory: least(a.Memory, b.Memory), CPU: least(a.CPU, b.CPU), Disk: least(a.Disk, b.Disk),
-		Processes: least(a.Processes, b.Processes), Files: least(a.Files, b.Files),
-		Time: least(a.Time, b.Time), Upload: least(a.Upload, b.Upload),
-	}
-}
-
-func least[T int64 | time.Duration](a, b T) T {
-	if a == 0 || b != 0 && b < a {
-		return b
+	for _, k := range kinds {
+		if l, other := a.field(k), b.Of(k); *l == 0 || other != 0 && other < *l {
+			*l = other
+		}
 	}
 	return a
 }
@@ -72,21 +66,10 @@ func least[T int64 | time.Duration](a, b T) T {
 func (l Limits) Of(k Kind) int64 { return *l.field(k) }
 
 func (l *Limits) field(k Kind) *int64 {
-	switch k {
-	case Memory:
-		return &l.Memory
-	case CPU:
-		return &l.CPU
-	case Disk:
-		return &l.Disk
-	case Processes:
-		return &l.Processes
-	case Files:
-		return &l.Files
-	case Upload:
-		return &l.Upload
-	}
-	return (*int64)(&l.Time)
+	return map[Kind]*int64{
+		Memory: &l.Memory, CPU: &l.CPU, Disk: &l.Disk, Processes: &l.Processes, Files: &l.Files,
+		Time: (*int64)(&l.Time), Upload: &l.Upload,
+	}[k]
 }
 
 // A Machine describes the resources to be limited.

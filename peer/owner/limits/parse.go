@@ -69,7 +69,6 @@ func (l *Limits) set(settings []string) error {
 // none means no limit.
 const none = "none"
 
-// parse parses the value of a limit.
 func parse(k Kind, text string) (int64, error) {
 	if text == none {
 		return 0, nil

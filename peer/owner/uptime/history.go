@@ -58,10 +58,10 @@ func (h *History) At(now time.Time) reliability.History {
 // Save writes the history up to now. After a crash, the file is either the old or the new one.
 func (h *History) Save(now time.Time, running bool) error {
 	data, err := json.Marshal(content{h.At(now), running})
-	if err != nil {
-		return fmt.Errorf("write history: %w", err)
+	if err == nil {
+		err = atomicfile.Write(h.file, append(data, '\n'))
 	}
-	if err := atomicfile.Write(h.file, append(data, '\n')); err != nil {
+	if err != nil {
 		return fmt.Errorf("write history: %w", err)
 	}
 	return nil

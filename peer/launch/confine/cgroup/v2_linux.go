@@ -94,17 +94,6 @@ func (k *v2) enable() {
 	}
 }
 
-// processesAt returns the processes of a group, without those below it.
-func processesAt(folder string) (all []int) {
-	text, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
-	for _, field := range strings.Fields(string(text)) {
-		if pid, err := strconv.Atoi(field); err == nil {
-			all = append(all, pid)
-		}
-	}
-	return all
-}
-
 // enabled returns the controllers that are enabled for groups below the peer's own.
 func (k *v2) enabled() (all []Controller) {
 	text, _ := os.ReadFile(filepath.Join(k.folder(""), "cgroup.subtree_control"))

@@ -22,7 +22,6 @@ func (p Plan) Executable() string {
 	return p.Program
 }
 
-// own reports whether the program is the peer's own executable.
 func (p Plan) own() bool { return strings.HasPrefix(p.Program, "/proc/") }
 
 // system lists the parts of the machine that programs need, as far as they exist: tools, libraries, and the

@@ -140,7 +140,6 @@ func cloneMount(name string) (tree int, err error) {
 	return tree, nil
 }
 
-// mount mounts a cloned mount at to.
 func (r root) mount(tree int, to string, folder bool, attributes uint64) (err error) {
 	at := r.at + to
 	if folder {

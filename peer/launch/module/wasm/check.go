@@ -70,7 +70,6 @@ func printable(text string) string {
 // A signature holds the types of a function's parameters and results.
 type signature struct{ params, results []api.ValueType }
 
-// of reports whether s is the signature of f.
 func (s signature) of(f api.FunctionDefinition) bool {
 	return slices.Equal(s.params, f.ParamTypes()) && slices.Equal(s.results, f.ResultTypes())
 }

@@ -22,7 +22,7 @@ const examineModule = "\x00asm\x01\x00\x00\x00" +
 	"\x41\x01\x42\x00\x41\x00\x10\x00\x04\x40\x00\x0b" + // if clock_time_get(1, 0, 0) != 0 then trap
 	"\x41\x00\x29\x03\x00\x50\x04\x40\x00\x0b" + // if the time is 0 then trap
 	"\x41\x00\x41\x00\x41\x00\x41\x00\x10\x01\x1a" + // poll_oneoff(0, 0, 0, 0)
-	"\x41\x70\x28\x02\x00\x1a\x0b" // read at -16
+	"\x41\x70\x28\x02\x00\x1a\x0b" // load from address -16, which is out of bounds
 
 // examine tests the engine in the sandbox of this process, and prints the engine's name and the version from
 // which it was built.

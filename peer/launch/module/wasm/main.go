@@ -39,7 +39,6 @@ func tell(status int, err error) int {
 	return status
 }
 
-// run runs the module to its end.
 func run(ctx context.Context, e Engine, c Config, args []string) int {
 	if err := os.RemoveAll(compiled); err != nil { // input files of that name must not be executed
 		return tell(exitNotRunnable, err)

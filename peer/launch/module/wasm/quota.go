@@ -99,7 +99,6 @@ func (q *quota) write(b []byte, next func([]byte) (int, sys.Errno)) (n int, errn
 	}
 }
 
-// OpenFile implements sys.FS.
 func (s scratch) OpenFile(path string, flag sys.Oflag, perm fs.FileMode) (sys.File, sys.Errno) {
 	opened, errno := s.FS.OpenFile(path, flag, perm)
 	if errno != 0 || s.most == 0 {
@@ -113,14 +112,12 @@ func (s scratch) OpenFile(path string, flag sys.Oflag, perm fs.FileMode) (sys.Fi
 	return f, 0
 }
 
-// Mkdir implements sys.FS.
 func (s scratch) Mkdir(path string, perm fs.FileMode) sys.Errno {
 	errno := s.FS.Mkdir(path, perm)
 	s.spend(s.name)
 	return errno
 }
 
-// Link implements sys.FS.
 func (s scratch) Link(from, to string) sys.Errno {
 	errno := s.FS.Link(from, to)
 	s.spend(s.name)
@@ -133,10 +130,8 @@ type file struct {
 	quota *quota
 }
 
-// Write implements sys.File.
 func (f *file) Write(b []byte) (int, sys.Errno) { return f.quota.write(b, f.File.Write) }
 
-// Pwrite implements sys.File.
 func (f *file) Pwrite(b []byte, offset int64) (int, sys.Errno) {
 	return f.quota.write(b, func(part []byte) (int, sys.Errno) {
 		n, errno := f.File.Pwrite(part, offset)
@@ -145,7 +140,6 @@ func (f *file) Pwrite(b []byte, offset int64) (int, sys.Errno) {
 	})
 }
 
-// Close implements sys.File.
 func (f *file) Close() sys.Errno {
 	delete(f.quota.open, f)
 	return f.File.Close()

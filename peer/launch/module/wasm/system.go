@@ -115,7 +115,6 @@ func typeLetters(types []api.ValueType) string {
 // A mirror is another module's memory, used as a module's own.
 type mirror func() []byte
 
-// Reallocate implements experimental.LinearMemory.
 func (m mirror) Reallocate(size uint64) []byte { return m()[:size:size] }
 
 // Free implements experimental.LinearMemory. It does nothing, since the memory belongs to the other module.
@@ -156,7 +155,7 @@ const (
 	end      = 0x0b
 )
 
-// index encodes numbers.
+// index encodes numbers as WebAssembly does.
 func index(numbers ...int) (out []byte) {
 	for _, n := range numbers {
 		out = binary.AppendUvarint(out, uint64(n))

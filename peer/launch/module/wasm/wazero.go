@@ -32,12 +32,12 @@ func (Wazero) Load(ctx context.Context, binary []byte, folder string, pages uint
 // extended constant expressions.
 const features = api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst
 
+// A wazeroModule is a Module.
 type wazeroModule struct {
 	runtime  wazero.Runtime
 	compiled wazero.CompiledModule
 }
 
-// Run implements Module.
 func (m wazeroModule) Run(ctx context.Context, h *Host) error {
 	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newLinear))
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime); err != nil {
@@ -68,7 +68,6 @@ func (m wazeroModule) offer(ctx context.Context, h *Host, c *collector) error {
 	return err
 }
 
-// results returns the result types of a function of package hostcall.
 func results(f *hostcall.Function) []api.ValueType {
 	if !f.Returns {
 		return nil

@@ -82,7 +82,6 @@ type scratch struct {
 	*quota
 }
 
-// Symlink implements sys.FS.
 func (scratch) Symlink(string, string) wsys.Errno { return wsys.EPERM }
 
 // environment returns the process's environment without the runner's own variables.

@@ -54,7 +54,6 @@ var fixedLimits = []struct {
 	{"bytes of message queues", unix.RLIMIT_MSGQUEUE, 0}, // per user
 }
 
-// lowerLimit lowers a resource limit.
 func lowerLimit(resource int, most uint64) error {
 	var now syscall.Rlimit
 	if err := syscall.Getrlimit(resource, &now); err != nil {

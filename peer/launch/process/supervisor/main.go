@@ -173,6 +173,22 @@ func watch(pid int, asked <-chan request, timeout time.Duration, report func(sta
 	}
 }
 
+// sweep kills the program and all its descendants. It returns when the last one is reaped, or when givenUp
+// fires. Each pass kills all processes that exist, so a process that forks faster than one pass is caught
+// by a later one.
+func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		signalAll(program, syscall.SIGKILL)
+		select {
+		case <-childless:
+			return
+		case <-givenUp:
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
 // children tracks the program, and the orphans that it leaves.
 type children struct {
 	stopped   atomic.Bool   // the program is stopped, as by SIGSTOP

@@ -63,7 +63,6 @@ func (s *Session) expedite() (settled func()) {
 	}
 }
 
-// countSlow counts the slow starts in progress.
 func (s *Session) countSlow(change int) {
 	s.weight.Lock()
 	defer s.weight.Unlock()

@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -74,22 +73,6 @@ func closeOnExec() error {
 	return nil
 }
 
-// sweep kills the program and all its descendants. It returns when the last one is reaped, or when givenUp
-// fires. Each pass kills all processes that exist, so a process that forks faster than one pass is caught
-// by a later one.
-func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
-	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		signalAll(program, syscall.SIGKILL)
-		select {
-		case <-childless:
-			return
-		case <-givenUp:
-			return
-		case <-time.After(wait):
-		}
-	}
-}
-
 // signalAll sends a signal to this process's descendants, the program included. The first process of a PID
 // namespace signals all others in it, since /proc may show another namespace. The kernel delivers that signal
 // to all of them atomically, including those that are being created.
@@ -104,7 +87,6 @@ func signalAll(_ int, s syscall.Signal) {
 	}
 }
 
-// descendants returns the processes below pid.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
@@ -118,22 +100,6 @@ func descendants(pid int) []int {
 		below = append(below, children[below[i]]...)
 	}
 	return below
-}
-
-// parent reads a process ID and its parent's from a stat file: "pid (name) state ppid ...", where the name
-// may contain any character.
-func parent(stat string) (pid, ppid int, ok bool) {
-	b, err := os.ReadFile(stat)
-	if err != nil {
-		return 0, 0, false // the process has ended
-	}
-	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	if len(fields) < 2 {
-		return 0, 0, false
-	}
-	pid, err1 := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-	ppid, err2 := strconv.Atoi(string(fields[1]))
-	return pid, ppid, err1 == nil && err2 == nil
 }
 
 // KillStale kills all processes that run in a folder or from it, and returns when they are gone. It is

@@ -31,7 +31,6 @@ func (*Session) expedite() (settled func()) { return func() {} }
 // Close does nothing.
 func (*Session) Close() {}
 
-// start starts a supervisor.
 func (*Session) start(b supervisorSpec, files [supervisorFiles]*os.File, _ time.Time) (*exec.Cmd, error) {
 	cmd := b.supervisor(files)
 	return cmd, cmd.Start()
@@ -66,22 +65,7 @@ func closeOnExec() error {
 	return nil
 }
 
-// sweep kills the program's process group and returns when the program is reaped, or when givenUp fires.
-// Descendants that left the group survive: see doc.go.
-func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
-	for {
-		signalAll(program, syscall.SIGKILL)
-		select {
-		case <-childless:
-			return
-		case <-givenUp:
-			return
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
-// signalAll sends a signal to the program's process group.
+// signalAll sends a signal to the program's process group. Descendants that left the group do not receive it: see doc.go.
 func signalAll(program int, s syscall.Signal) { syscall.Kill(-program, s) }
 
 // KillStale does nothing: there is no portable way to find the processes that run in a folder.

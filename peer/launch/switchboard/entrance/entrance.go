@@ -256,7 +256,6 @@ var errNoAddress = errors.New("the other peer has no address for direct connecti
 // private address, or the other peer, whose part of the job has ended.
 var ErrRejected = errors.New("rejected")
 
-// connectAt connects to one address and exchanges the token.
 func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
 	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", address)
 	if err != nil {

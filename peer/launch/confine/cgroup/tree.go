@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/containerd/cgroups/v3"
 )
 
 // A Tree is where a peer creates the groups of its jobs. The zero Tree has none.
@@ -48,12 +46,7 @@ func Open(home string) *Tree {
 	sum := sha256.Sum256([]byte(home))
 	t := &Tree{prefix: "p2pmpi-" + hex.EncodeToString(sum[:6]), record: filepath.Join(home, "cgroups")}
 	t.removeStale()
-	switch cgroups.Mode() {
-	case cgroups.Unified:
-		t.kernel = newV2()
-	case cgroups.Legacy, cgroups.Hybrid:
-		t.kernel = newV1()
-	default:
+	if t.kernel = newKernel(); t.kernel == nil {
 		return t
 	}
 	var parents map[Controller]string

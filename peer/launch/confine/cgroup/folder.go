@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -58,14 +59,20 @@ func processesIn(folder string) (all []int) {
 		if err != nil || !d.IsDir() {
 			return nil
 		}
-		text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
-		for _, field := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
-				all = append(all, pid)
-			}
-		}
+		all = append(all, processesAt(path)...)
 		return nil
 	})
+	return slices.DeleteFunc(all, func(pid int) bool { return pid <= 0 }) // 0 stands for a process of another namespace
+}
+
+// processesAt returns the processes of a group, without those below it.
+func processesAt(folder string) (all []int) {
+	text, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	for _, field := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			all = append(all, pid)
+		}
+	}
 	return all
 }
 

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 )
@@ -118,4 +119,20 @@ func allPIDs() (all []int) {
 		}
 	}
 	return all
+}
+
+// parent reads a process ID and its parent's from a stat file: "pid (name) state ppid ...", where the name
+// may contain any character.
+func parent(stat string) (pid, ppid int, ok bool) {
+	b, err := os.ReadFile(stat)
+	if err != nil {
+		return 0, 0, false // the process has ended
+	}
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 2 {
+		return 0, 0, false
+	}
+	pid, err1 := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+	ppid, err2 := strconv.Atoi(string(fields[1]))
+	return pid, ppid, err1 == nil && err2 == nil
 }
