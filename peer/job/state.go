@@ -443,3 +443,19 @@ func (s *State) end(out *Effects, r Result) {
 	s.over = true
 	out.Result = &r
 }
+
+// Decided reports whether the result of the job needs no further change of the view, if v is the view:
+// a rank is lost, or the output leader of each rank has finished and can supply the rank's output. v
+// follows from the current view.
+func (s *State) Decided(v view.View) bool {
+	decided := true
+	for rank := range v.N {
+		p, ok := v.OutputLeader(rank)
+		if !ok {
+			return true
+		}
+		given := s.view.Contains(p) && s.state(p) == view.Failed && !s.at(p).drained
+		decided = decided && v.State(p) == view.Finished && !given
+	}
+	return decided
+}

@@ -433,3 +433,31 @@ func TestO2ReplicaDoesNotLeaveIfTheOtherFails(t *testing.T) {
 		t.Errorf("got %+v, want 0.1 to stay", s)
 	}
 }
+
+// TestDecidedNeedsTheOutputLeaders follows a job of two ranks until no further change of the view is needed.
+func TestDecidedNeedsTheOutputLeaders(t *testing.T) {
+	s := NewState(2, 2)
+	for _, step := range []struct {
+		what  string
+		event Event
+		want  bool
+	}{
+		{"rank 0 has finished", Committed{Change: view.Change{Process: proc(0, 0), To: view.Finished}}, false},
+		{"rank 1 has finished", Committed{Change: view.Change{Process: proc(1, 1), To: view.Finished}}, true},
+		{"an output leader is lost", Lost{Processes: []view.Process{proc(1, 1)}, Why: "is lost"}, false},
+		{"its output is complete", Drained{Process: proc(1, 1)}, true},
+		{"another output leader is lost", Lost{Processes: []view.Process{proc(0, 0)}, Why: "is lost"}, false},
+	} {
+		s.Apply(step.event)
+		if got := s.Decided(s.View()); got != step.want {
+			t.Errorf("%s: decided %v, want %v", step.what, got, step.want)
+		}
+	}
+	v := s.View()
+	for k := range 2 {
+		v, _ = v.With(proc(1, k), view.Failed)
+	}
+	if !s.Decided(v) {
+		t.Error("not decided, although a rank is lost")
+	}
+}

@@ -211,8 +211,8 @@ func (j *testJob) begun() {
 }
 
 // TestNewSubmitterReceivesAllMessages checks that each new process of a killed submitter receives all
-// messages and committed changes, once, and can propose changes. Each peer runs two ranks, so that one that
-// loses a process still has another. Otherwise it might end before it has reported the loss.
+// messages and the output, once. It is a member of the view group and can propose changes. Each peer runs two
+// ranks, so that one that loses a process still has another. Otherwise it might end too early.
 func TestNewSubmitterReceivesAllMessages(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
@@ -228,10 +228,7 @@ func TestNewSubmitterReceivesAllMessages(t *testing.T) {
 			l.stream.Conn().Close() // as the kernel does
 		}
 		for k, peer := range j.peers {
-			l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
-			if r.Error != "" {
-				t.Fatal(r.Error)
-			}
+			l := j.resumeAsNewProcess(peer)
 			if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
 				t.Errorf("not prepared: %s", p.Error)
 			}
@@ -245,25 +242,12 @@ func TestNewSubmitterReceivesAllMessages(t *testing.T) {
 		if got := j.links[0].output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" {
 			t.Errorf("output %q", got)
 		}
-		epochs := make(map[uint64]bool)
-		for len(epochs) < 2*ranks { // all have finished: the peers have proposed that
-			m := await(j.links[0], (*jobpb.FromPeer).GetAgreed)
-			if epochs[m.Epoch] || view.State(m.To) != view.Finished {
-				t.Errorf("agreed %v", m)
-			}
-			epochs[m.Epoch] = true
-		}
 	}
-	failed := view.Change{Process: view.Process{Replica: 1}, To: view.Failed}
-	j.links[1].say(j.proposal(failed))
-	for _, l := range j.links {
-		for {
-			m := await(l, (*jobpb.FromPeer).GetAgreed)
-			if c, err := m.Change(); err != nil || c == failed {
-				break
-			}
-		}
+	s := j.replaceSubmitter()
+	for _, p := range view.New(ranks, 2).Processes() {
+		s.changes(view.Change{Process: p, To: view.Finished})
 	}
+	s.changes(view.Change{Process: view.Process{Replica: 1}, To: view.Failed})
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
 	j.gone()
 }
@@ -287,35 +271,30 @@ func TestUnsuspectedSubmitterReconnects(t *testing.T) {
 	j.stop()
 }
 
-// TestNewSubmitterReceivesTheOutputOfAFailedProgram checks that a process's failure is committed only
-// after the user has received its output, since a failed process sends no more.
-func TestNewSubmitterReceivesTheOutputOfAFailedProgram(t *testing.T) {
+// TestReconnectedSubmitterReceivesTheOutputOfAFailedProgram checks that the peers propose a process's failure
+// only after the user has received its output, since a failed process sends no more. The submitter has
+// reconnected, and has yet to join the fault detector's group again.
+func TestReconnectedSubmitterReceivesTheOutputOfAFailedProgram(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startKept(t, "print", "line", "3", "5")
 	j.begun()
 	for k, peer := range j.peers {
-		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
-		if r.Error != "" {
-			t.Fatal(r.Error)
-		}
-		if e := l.exited(view.Process{Replica: k}); e.Code != 5 {
+		j.links[k] = j.resumeAsNewProcess(peer)
+		if e := j.links[k].exited(view.Process{Replica: k}); e.Code != 5 {
 			t.Errorf("exit %v", e)
 		}
-		j.links[k] = l
 	}
+	s := j.replaceSubmitter()
 	job := j.hosted(0)
-	job.do(job.actForSubmitter) // a second has passed
+	job.do(func() {
+		job.presence.enter(unreachable, job.presence.lastMessageAt.Add(-actAfter))
+		job.actForSubmitter()
+	})
 	other := view.Change{Process: view.Process{Replica: 1}, To: view.Failed}
-	j.links[0].say(j.proposal(other))
-	for {
-		c, err := await(j.links[0], (*jobpb.FromPeer).GetAgreed).Change()
-		if err != nil || c.Process == (view.Process{}) {
-			t.Fatalf("agreed on %v, %v", c, err)
-		}
-		if c == other {
-			break
-		}
+	s.group.Propose(other)
+	if c := s.next(); c != other {
+		t.Fatalf("agreed on %v, want %v", c, other)
 	}
 	if got := j.links[0].output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" {
 		t.Errorf("output %q", got)
@@ -332,10 +311,7 @@ func TestReplacedSubmitterIsNotified(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
 	j.begun()
-	resumed, r := j.resumeWith(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
-	if r.Error != "" {
-		t.Fatal(r.Error)
-	}
+	resumed := j.resumeAsNewProcess(j.peers[0])
 	late := j.reopen(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, Heard: 2})
 	for name, l := range map[string]*testLink{"connected": j.links[0], "comes back": late} {
 		l.awaitEnd()
@@ -358,55 +334,26 @@ func TestLeavingSubmitterIsNotWaitedFor(t *testing.T) {
 	j.gone()
 }
 
-// TestOnlyAResumedSubmitterProposesThroughAPeer checks that only a new process of a submitter may propose
-// changes through a peer: the first process has the log itself.
-func TestOnlyAResumedSubmitterProposesThroughAPeer(t *testing.T) {
-	skip.Long(t)
-	t.Parallel()
-	for name, m := range map[string]*jobpb.ToPeer{
-		"not a new process": {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(view.Change{To: view.Failed}, 0)}},
-		"no such change":    {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 200}}},
-		"introduces":        {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			j := startKept(t, "sleep")
-			if m.GetIntroduce() != nil {
-				m = &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: j.introduction(3, j.member(view.Process{Replica: 2}, j.peers[0]))}}
-			}
-			j.tell(m)
-			j.gone()
-		})
-	}
-}
-
-// TestNewSubmitterToleratesAnotherLoss checks that the view group drops the killed submitter process and the
-// peer of a failed process once it has replacements. Until then that peer stays.
+// TestNewSubmitterToleratesAnotherLoss checks that the view group drops the peer of a failed process once it
+// is not needed. Then the new process and the other peer can still agree.
 func TestNewSubmitterToleratesAnotherLoss(t *testing.T) {
 	skip.Long(t)
 	t.Parallel()
 	j := startKept(t, "sleep")
 	for k, peer := range j.peers {
-		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
-		for end := time.Now().Add(eventTimeout); r.Error != ""; { // it has yet to learn the members of the view group
-			if time.Now().After(end) {
-				t.Fatal(r.Error)
-			}
-			l, r = j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, NewProcess: true})
-		}
-		j.links[k] = l
+		j.links[k] = j.resumeAsNewProcess(peer)
 	}
-	for _, c := range []view.Change{
-		{Process: view.Process{Replica: 1}, To: view.Failed},
-		{Process: view.Process{}, To: view.Failed},
-	} {
-		j.links[0].say(j.proposal(c))
-		if got, err := await(j.links[0], (*jobpb.FromPeer).GetAgreed).Change(); err != nil || got != c {
-			t.Fatalf("agreed %v (%v), want %v", got, err, c)
-		}
-		if c.Process.Replica == 1 {
-			j.links[1].awaitEnd() // it is no longer needed
+	s := j.replaceSubmitter()
+	s.changes(view.Change{Process: view.Process{Replica: 1}, To: view.Failed})
+	s.group.Gone(j.peers[1].ID())
+	for end := time.Now().Add(eventTimeout); s.group.Votes(j.peers[1].ID()); {
+		if time.Now().After(end) {
+			t.Fatal("a peer without live processes still votes")
 		}
 	}
+	j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
+	j.links[1].awaitEnd()
+	s.changes(view.Change{Process: view.Process{}, To: view.Failed})
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
 	j.gone()
 }
@@ -430,20 +377,20 @@ func TestRecruitFailsIfItsSubmitterIsLost(t *testing.T) {
 	}
 }
 
-// TestS4RecruitThatNeverJoinsEnds checks that such a process ends, whether its submitter comes back as a
-// new process or not. It may never have joined, so that no view fails it.
+// TestS4RecruitThatNeverJoinsEnds checks that such a process ends, whether its submitter reconnects or not. It
+// may never have joined, so that no view fails it.
 func TestS4RecruitThatNeverJoinsEnds(t *testing.T) {
 	t.Parallel()
-	for _, attached := range []bool{false, true} {
+	for _, reconnected := range []bool{false, true} {
 		j := &job{
 			admission: admission{joining: true}, service: &Service{}, state: Running,
 			presence: presence{state: unreachable, since: time.Now().Add(-minAbsence - time.Second), away: maxAway, mayReturn: true},
 		}
-		if attached {
-			j.control.stream, j.presence.state = &controlStream{}, orphaned
+		if reconnected {
+			j.control.stream, j.presence.lastMessageAt = &controlStream{}, time.Now()
 		}
 		if j.actForSubmitter(); !errors.Is(j.ended, errSubmitterFailed) {
-			t.Errorf("attached %v: ended with %v", attached, j.ended)
+			t.Errorf("reconnected %v: ended with %v", reconnected, j.ended)
 		}
 	}
 }
@@ -479,14 +426,13 @@ func TestS4KeptDataIsBounded(t *testing.T) {
 	}
 }
 
-// TestPartitionedPeerNotifiesItsSubmitter checks that a peer that is cut off tells this to a submitter that
-// gets its views from it, if the peer only keeps output.
-func TestPartitionedPeerNotifiesItsSubmitter(t *testing.T) {
+// TestPartitionedPeerKeepsOutput checks that a peer that is cut off does not end the job if it only keeps
+// output.
+func TestPartitionedPeerKeepsOutput(t *testing.T) {
 	t.Parallel()
-	j := &job{service: &Service{}, keeping: keeping{outputOnly: true}, presence: presence{state: orphaned}}
-	j.cutOff()
-	if j.ended != nil || len(j.control.messages) != 1 || j.control.messages[0].GetOutside() == nil {
-		t.Errorf("messages %v, ended with %v", j.control.messages, j.ended)
+	j := &job{service: &Service{}, keeping: keeping{outputOnly: true}}
+	if j.cutOff(); j.ended != nil {
+		t.Errorf("with output only: ended with %v", j.ended)
 	}
 	j.keeping.outputOnly = false
 	if j.cutOff(); !errors.Is(j.ended, errCutOff) {

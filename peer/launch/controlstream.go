@@ -21,8 +21,9 @@ import (
 //	    |<-- messages after heard -----------|
 //	    |<-- output not acknowledged --------|  numbered, so duplicates are recognized
 //	    |-- Begin, View, Emitted, ... ------>|  may repeat what has arrived; repetitions have no effect
-//	    |-- Join(next generation) ---------->|  the submitter no longer counts as silent; a new process
-//	    |                                    |  of the submitter sends neither this nor View
+//	    |-- Join(next generation) ---------->|  the submitter no longer counts as silent
+//
+// A new process of the submitter sends the same messages, and has heard none before.
 type controlStream struct {
 	network.Stream
 	out     chan *jobpb.FromPeer

@@ -250,14 +250,6 @@ func (j *job) handle(m *jobpb.ToPeer) {
 		}
 	case *jobpb.ToPeer_Drop:
 		err = j.drop(b.Drop)
-	case *jobpb.ToPeer_Introduce:
-		if err = j.checkState(m, Running); err == nil {
-			err = j.introduce(b.Introduce)
-		}
-	case *jobpb.ToPeer_Propose:
-		if err = j.checkState(m, Running); err == nil {
-			err = j.propose(b.Propose)
-		}
 	case *jobpb.ToPeer_Stop:
 		j.presence.asked = true
 		err = fmt.Errorf("stopped by the submitter: %s", clip(b.Stop.GetReason()))

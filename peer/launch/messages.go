@@ -10,7 +10,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/outbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/process/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/launch/switchboard"
@@ -146,10 +145,6 @@ func collected(p view.Process, manifest []byte, err error) *jobpb.FromPeer {
 
 func resumed(err error, said int) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: text(err), Said: uint64(said)}}}
-}
-
-func agreed(c viewgroup.Committed) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c.Change, c.Epoch)}}
 }
 
 func outside(reason string) *jobpb.FromPeer {

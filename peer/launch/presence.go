@@ -17,19 +17,19 @@ const (
 	connected    submitterState = iota
 	disconnected                // the control stream broke, and the submitter may open another
 	unreachable                 // the job continues without the submitter
-	orphaned                    // the submitter is a new process without a log, so the peers make the views
 )
 
 // A presence decides how long a job waits for its submitter. It reads no clock.
 type presence struct {
 	state         submitterState
-	since         time.Time            // time since which it is in this state; orphaned: since which it is not connected
+	since         time.Time            // time since which it is in this state
 	lastMessageAt time.Time            // time of the submitter's last message
 	stagedAt      time.Time            // time at which staging completed here
 	asked         bool                 // the submitter has sent Stop
 	away          time.Duration        // time that the job continues without it, beyond minAbsence
 	until         time.Time            // deadline of the job; zero: none
 	mayReturn     bool                 // it may come back as a new process
+	replaced      bool                 // it has come back as a new process, and the process that began the job is refused
 	askAt         time.Time            // time of the next question whether the job is over
 	askPause      time.Duration        // interval to the question after that
 	endpoints     connection.Endpoints // addresses at which it accepts connections
@@ -59,8 +59,11 @@ func (p *presence) enter(s submitterState, now time.Time) {
 	}
 }
 
-// silent reports whether the job continues without the submitter that began it.
-func (p *presence) silent() bool { return p.state == unreachable || p.state == orphaned }
+// silent reports whether the job continues without the submitter.
+func (p *presence) silent() bool { return p.state == unreachable }
+
+// heard reports whether the submitter has sent a message since it entered its state.
+func (p *presence) heard() bool { return p.lastMessageAt.After(p.since) }
 
 // setAway records how long the job continues without its submitter.
 func (p *presence) setAway(m *jobpb.Start, now time.Time) {
@@ -77,12 +80,6 @@ func (p *presence) lose(now time.Time) bool {
 	}
 	p.enter(unreachable, now)
 	return true
-}
-
-// orphan records that the submitter is a new process.
-func (p *presence) orphan(now time.Time) {
-	p.lose(now)
-	p.state = orphaned
 }
 
 // reconnected records that the submitter has opened a control stream. failed tells whether the fault detector
@@ -107,24 +104,28 @@ func (p *presence) reconnectOverdue(hang time.Duration, now time.Time) bool {
 }
 
 // expired reports whether a job whose submitter is silent ends. short tells that only the submitter can let
-// the job begin.
+// the job begin. A submitter that has reconnected gets the whole time again, since it may have to wait for the
+// majority of the view group.
 func (p *presence) expired(short bool, now time.Time) bool {
-	limit := minAbsence
+	limit, since := minAbsence, p.since
 	if !short {
 		limit += p.away
+		if p.heard() {
+			since = p.lastMessageAt
+		}
 	}
-	return now.Sub(p.since) > limit || !p.until.IsZero() && now.After(p.until)
+	return now.Sub(since) > limit || !p.until.IsZero() && now.After(p.until)
 }
 
 // acts reports whether the peers propose the changes of the view.
 func (p *presence) acts(now time.Time) bool {
-	return p.state == orphaned || p.state == unreachable && now.Sub(p.since) >= actAfter
+	return p.silent() && now.Sub(p.since) >= actAfter
 }
 
 // asks reports whether this peer must ask the submitter now whether the job is over, if the two are connected
 // again.
 func (p *presence) asks(now time.Time) bool {
-	if p.state == connected || p.state == orphaned {
+	if p.state == connected {
 		p.askPause = 0
 		return false
 	}

@@ -10,7 +10,6 @@ func TestSubmitterStates(t *testing.T) {
 	now := time.Unix(1000, 0)
 	lose := func(p *presence) { p.lose(now) }
 	cut := func(p *presence) { p.enter(disconnected, now) }
-	orphan := func(p *presence) { p.orphan(now) }
 	back := func(p *presence) { p.reconnected(false, now) }
 	failedBack := func(p *presence) { p.reconnected(true, now) }
 	join := func(p *presence) { p.joined(now) }
@@ -24,8 +23,6 @@ func TestSubmitterStates(t *testing.T) {
 		"the submitter reconnects after that": {[]func(*presence){cut, lose, back}, connected},
 		"the detector still finds it failed":  {[]func(*presence){lose, failedBack}, unreachable},
 		"the submitter joins then":            {[]func(*presence){lose, failedBack, join}, connected},
-		"a new process takes over":            {[]func(*presence){lose, orphan}, orphaned},
-		"a new process reconnects, and joins": {[]func(*presence){orphan, lose, back, join}, orphaned},
 	} {
 		var p presence
 		for _, step := range tt.steps {
@@ -57,5 +54,24 @@ func TestSilentSubmitterIsWaitedFor(t *testing.T) {
 	}
 	if p.until = now.Add(time.Second); !p.expired(false, now.Add(2*time.Second)) {
 		t.Error("the job continues after its deadline")
+	}
+}
+
+// TestReconnectedSubmitterIsWaitedForAgain checks that a silent submitter that has reconnected gets the whole
+// time again, unless only it can let the job begin.
+func TestReconnectedSubmitterIsWaitedForAgain(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := presence{away: time.Minute}
+	p.lose(now)
+	p.lastMessageAt = now.Add(time.Minute)
+	at := now.Add(minAbsence + time.Minute + 1)
+	if p.expired(false, at) {
+		t.Error("it is given up, although it has reconnected")
+	}
+	if !p.expired(true, at) {
+		t.Error("a job that has not begun is kept")
+	}
+	if !p.expired(false, at.Add(time.Minute)) {
+		t.Error("it is waited for without end")
 	}
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/confine/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -33,9 +32,9 @@ import (
 //	a process joined later, and its     every peer: it runs on the submitter's own peer
 //	  peer is not known
 //
-// The peers continue to do so when the submitter comes back as a new process, which has no log of the
-// views. They tell that process which changes are committed. It proposes changes through them, and
-// introduces the replacements that it has found for lost processes.
+// A submitter that comes back is a member of the view group that is behind. It reconnects to each peer, and
+// may be a new process. The peers continue to propose changes until it has formed the next generation of the
+// fault detector's group, since it has yet to receive the causes of earlier changes.
 //
 // The output of the processes waits for the submitter, as far as there is room, and so do the files of
 // processes that have ended. Slots are released early, unless the kept data is large (kept.go).
@@ -55,28 +54,11 @@ func (j *job) submitterSilent() {
 	j.take(j.views.ahead) // the submitter no longer sends the missing row
 }
 
-// becomeOrphaned makes the peers responsible for the views, since the submitter is a new process. It sends
-// that process all committed changes.
-func (j *job) becomeOrphaned() {
-	j.submitterSilent()
-	j.presence.orphan(time.Now())
-	j.views.group.Gone(j.submitter) // the process that had the log
-	for _, c := range j.views.changes {
-		j.send(agreed(c))
-	}
-	if j.views.group.Contact() == viewgroup.CutOff {
-		j.send(outside(""))
-	}
-}
-
 // actForSubmitter makes the decisions of a silent submitter that cannot wait for it.
 func (j *job) actForSubmitter() {
 	now := time.Now()
 	if !j.presence.silent() {
 		return
-	}
-	if j.presence.state == orphaned && j.control.stream != nil && !j.waitsToJoin() {
-		j.presence.since = now // it is connected, and makes no views
 	}
 	short := j.waitsToJoin() || j.settings.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
 	if j.presence.expired(short, now) {
@@ -144,11 +126,11 @@ func (j *job) reaches(peer p2ppeer.ID) bool {
 }
 
 // awaitsOutput reports whether p's output must reach the submitter before p fails in the view, since a failed
-// process sends no more output. This applies if the submitter is connected as a new process. It then
-// proposes the change itself.
+// process sends no more output. This applies if the submitter has reconnected. It then proposes the change
+// itself.
 func (j *job) awaitsOutput(p view.Process) bool {
 	here := j.here.local[p]
-	return j.presence.state == orphaned && j.control.stream != nil && here != nil && here.leads && !here.drained()
+	return j.control.stream != nil && j.presence.heard() && here != nil && here.leads && !here.drained()
 }
 
 // endJoining ends the processes that wait to join while no submitter is connected. If the submitter had
@@ -306,19 +288,17 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	switch {
 	case j.ended != nil || j.settings.init == awaitsBegin && !j.preparing() && !m.NewProcess:
 		return errors.New("the job is not running")
-	case j.presence.state == orphaned && !m.NewProcess: // an old process, still in the view group, would propose changes from outdated knowledge
+	case j.presence.replaced && !m.NewProcess: // an old process would propose changes from outdated knowledge
 		return errReplaced
 	case m.Heard > uint64(len(j.control.messages)):
 		return fmt.Errorf("%d messages received of %d", m.Heard, len(j.control.messages))
 	case m.NewProcess && j.views.group == nil:
 		return errors.New("the job has no view group to continue it after its submitter")
 	}
-	if m.NewProcess && j.presence.state != orphaned {
-		j.becomeOrphaned()
-	}
 	if m.NewProcess && j.control.stream != nil {
 		j.control.stream.ResetWithError(jobpb.Replaced)
 	}
+	j.presence.replaced = j.presence.replaced || m.NewProcess
 	j.presence.reconnected(j.detection.failed[j.submitter], time.Now())
 	j.control.detach()
 	j.attach(stream, in)

@@ -19,10 +19,9 @@ var errCutOff = errors.New("cut off from the majority of the job's peers")
 // A viewsState holds a job's view, and what the job knows of its view group.
 type viewsState struct {
 	current          view.View
-	group            *viewgroup.Group      // nil: the submitter alone makes the views
-	ahead            view.View             // newer view whose joining process is not in the membership table yet; epoch 0: none
-	changes          []viewgroup.Committed // all committed changes, for a submitter that has lost its log of them
-	partitionedSince time.Time             // time since which the group's majority is out of reach; zero: it is not
+	group            *viewgroup.Group // nil: the submitter alone makes the views
+	ahead            view.View        // newer view whose joining process is not in the membership table yet; epoch 0: none
+	partitionedSince time.Time        // time since which the group's majority is out of reach; zero: it is not
 }
 
 // votes reports whether a peer is a voter of the group.
@@ -65,13 +64,9 @@ func (j *job) checkPartition() {
 }
 
 // cutOff ends the job (V2), unless all its processes here have ended and this peer only keeps their output.
-// A submitter that asks this peer for views is told that this peer is cut off.
 func (j *job) cutOff() {
-	switch {
-	case !j.keeping.outputOnly:
+	if !j.keeping.outputOnly {
 		j.end(errCutOff)
-	case j.presence.state == orphaned:
-		j.send(outside(""))
 	}
 }
 
@@ -123,13 +118,10 @@ func (j *job) agree(m *jobpb.Agree) error {
 		return errOrder(m)
 	}
 	c, err := laterGroup(m, j.spec.N, j.spec.R)
-	if err == nil {
-		err = j.vote(c)
+	if err != nil {
+		return err
 	}
-	if err == nil && m.NewProcess {
-		j.becomeOrphaned()
-	}
-	return err
+	return j.vote(c)
 }
 
 // vote joins the view group that c describes, after setting the fields that all callers share.
@@ -146,62 +138,12 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 			c.Self = i // its last index, if it was in the job before
 		}
 	}
-	c.Committed = func(cs []viewgroup.Committed, v view.View) { j.do(func() { j.committed(cs, v) }) }
+	c.Committed = func(_ []viewgroup.Committed, v view.View) { j.do(func() { j.take(v) }) }
 	c.Came = func(n viewgroup.Newcomer) { j.do(func() { j.handleNewcomer(n) }) }
 	c.Contact = func(c viewgroup.Contact) { j.do(func() { j.contact(c) }) }
 	var err error
 	j.views.group, err = j.service.config.Views.Join(c)
 	return err
-}
-
-// committed applies committed changes. It also reports them to a submitter that is not in the view group. v
-// is the view after the changes.
-func (j *job) committed(cs []viewgroup.Committed, v view.View) {
-	j.views.changes = append(j.views.changes, cs...)
-	if j.presence.state == orphaned {
-		for _, c := range cs {
-			j.send(agreed(c))
-		}
-	}
-	j.take(v)
-}
-
-// propose forwards a change proposed by a submitter that is not in the view group.
-func (j *job) propose(m *jobpb.Change) error {
-	c, err := m.Change()
-	if err != nil {
-		return err
-	}
-	if j.presence.state != orphaned {
-		return errOrder(m)
-	}
-	j.views.group.Forward(viewgroup.Proposal{Change: c, Signature: m.GetSignature()})
-	return nil
-}
-
-// maxRow bounds a newcomer's row in the membership table, in bytes: the row must fit into a message of the
-// view group's log.
-const maxRow = 16 << 10
-
-// introduce adds a peer to the view group on behalf of a submitter that is not a member. All members learn
-// of it from the log. They therefore have the same row, and have it before the process joins.
-func (j *job) introduce(m *jobpb.Introduce) error {
-	if j.presence.state != orphaned {
-		return errOrder(m)
-	}
-	if len(m.GetRow()) > maxRow {
-		return fmt.Errorf("introduction of peer %d: row of %d bytes", m.Number, len(m.GetRow()))
-	}
-	var row jobpb.Member
-	if err := proto.Unmarshal(m.GetRow(), &row); err != nil {
-		return fmt.Errorf("introduction of peer %d: %w", m.Number, err)
-	}
-	id, err := p2ppeer.IDFromBytes(row.GetPeer())
-	if err != nil {
-		return fmt.Errorf("introduction of peer %d: %w", m.Number, err)
-	}
-	j.views.group.Introduce(viewgroup.Newcomer{Peer: int(m.Number), ID: id, Process: row.GetProcess().View(), Row: m.GetRow(), Signature: m.GetSignature()})
-	return nil
 }
 
 // handleNewcomer handles the row of a joining process from the view group. The submitter sends it too, if

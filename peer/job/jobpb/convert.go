@@ -89,25 +89,6 @@ func (m *View) View() (view.View, error) {
 	return v, nil
 }
 
-// FromChange returns the message for c. The epoch is 0 if c is not committed yet.
-func FromChange(c view.Change, epoch uint64) *Change {
-	return &Change{
-		Process: FromProcess(c.Process), To: uint32(c.To), Since: c.Since, Aside: c.Aside, At: c.At, Epoch: epoch,
-	}
-}
-
-// Change returns the change, or an error if no job can make it.
-func (m *Change) Change() (view.Change, error) {
-	c := view.Change{
-		Process: m.GetProcess().View(), To: view.State(m.GetTo()), Since: m.GetSince(), Aside: m.GetAside(), At: m.GetAt(),
-	}
-	if c.Process.Rank >= view.MaxProcesses || c.Process.Replica >= view.MaxProcesses ||
-		m.GetTo() > uint32(view.Failed) || !c.Valid() {
-		return view.Change{}, fmt.Errorf("change of process %v to %d since %d", c.Process, m.GetTo(), c.Since)
-	}
-	return c, nil
-}
-
 // FromSums returns the messages for sums.
 func FromSums(sums []protection.Sum) []*Sum {
 	all := make([]*Sum, len(sums))

@@ -88,25 +88,3 @@ func FuzzDivergence(f *testing.F) {
 		}
 	})
 }
-
-func TestChangesRoundTrip(t *testing.T) {
-	for _, c := range []view.Change{
-		{Process: view.Process{Rank: 3, Replica: 1}, To: view.Failed},
-		{Process: view.Process{Rank: 1}, To: view.Finished},
-		{Process: view.Process{Replica: 2}, To: view.Live},
-		{Process: view.Process{Replica: 2}, To: view.Live, Since: 1 << 40},
-	} {
-		m := FromChange(c, 7)
-		if got, err := m.Change(); got != c || err != nil || m.Epoch != 7 {
-			t.Errorf("%v came back as %v, %v", c, got, err)
-		}
-	}
-	for _, m := range []*Change{
-		{To: uint32(view.Vacant)}, {To: 1 << 30}, {To: uint32(view.Failed), Since: 1},
-		{Process: &Process{Rank: view.MaxProcesses}}, {Process: &Process{Replica: 1 << 31}},
-	} {
-		if got, err := m.Change(); err == nil {
-			t.Errorf("%v is taken for %v", m, got)
-		}
-	}
-}

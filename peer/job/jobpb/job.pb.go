@@ -96,9 +96,7 @@ type ToPeer struct {
 	//	*ToPeer_Join
 	//	*ToPeer_Joined
 	//	*ToPeer_Resume
-	//	*ToPeer_Propose
 	//	*ToPeer_Agree
-	//	*ToPeer_Introduce
 	//	*ToPeer_Add
 	//	*ToPeer_Drop
 	Body          isToPeer_Body `protobuf_oneof:"body"`
@@ -233,28 +231,10 @@ func (x *ToPeer) GetResume() *Resume {
 	return nil
 }
 
-func (x *ToPeer) GetPropose() *Change {
-	if x != nil {
-		if x, ok := x.Body.(*ToPeer_Propose); ok {
-			return x.Propose
-		}
-	}
-	return nil
-}
-
 func (x *ToPeer) GetAgree() *Agree {
 	if x != nil {
 		if x, ok := x.Body.(*ToPeer_Agree); ok {
 			return x.Agree
-		}
-	}
-	return nil
-}
-
-func (x *ToPeer) GetIntroduce() *Introduce {
-	if x != nil {
-		if x, ok := x.Body.(*ToPeer_Introduce); ok {
-			return x.Introduce
 		}
 	}
 	return nil
@@ -322,16 +302,8 @@ type ToPeer_Resume struct {
 	Resume *Resume `protobuf:"bytes,13,opt,name=resume,proto3,oneof"`
 }
 
-type ToPeer_Propose struct {
-	Propose *Change `protobuf:"bytes,14,opt,name=propose,proto3,oneof"`
-}
-
 type ToPeer_Agree struct {
 	Agree *Agree `protobuf:"bytes,15,opt,name=agree,proto3,oneof"`
-}
-
-type ToPeer_Introduce struct {
-	Introduce *Introduce `protobuf:"bytes,16,opt,name=introduce,proto3,oneof"`
 }
 
 type ToPeer_Add struct {
@@ -362,11 +334,7 @@ func (*ToPeer_Joined) isToPeer_Body() {}
 
 func (*ToPeer_Resume) isToPeer_Body() {}
 
-func (*ToPeer_Propose) isToPeer_Body() {}
-
 func (*ToPeer_Agree) isToPeer_Body() {}
-
-func (*ToPeer_Introduce) isToPeer_Body() {}
 
 func (*ToPeer_Add) isToPeer_Body() {}
 
@@ -723,14 +691,13 @@ func (x *Start) GetReturns() bool {
 	return false
 }
 
-// Resume reopens the control stream of a part of the job. The peer answers Resumed, and repeats the
-// messages that the submitter has not received.
+// Resume reopens the control stream of a hosted job. The peer answers Resumed, and repeats the messages that the
+// submitter has not received.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Heard uint64                 `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // number of messages received from this part on all earlier streams, without Output and Resumed
-	// The submitter is a new process, which is not in the view group. The peer sends Agreed for each
-	// change, from the first one on, and accepts Propose and Introduce.
+	Heard uint64                 `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // number of messages received on all earlier streams, without Output and Resumed
+	// The submitter is not the process that started the job. From then on, the peer refuses that process.
 	NewProcess    bool `protobuf:"varint,3,opt,name=new_process,json=newProcess,proto3" json:"new_process,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -787,100 +754,6 @@ func (x *Resume) GetNewProcess() bool {
 	return false
 }
 
-// Change is one step from a view to the next: as propose, it is to be agreed on; as
-// agreed, it has been.
-type Change struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
-	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`              // view.State
-	Since         uint64                 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`        // not 0: the process becomes master of its rank, see view.Change
-	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`        // of the view after it, once it is agreed on
-	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, when it is asked for: see viewgroup.Proposal
-	Aside         bool                   `protobuf:"varint,6,opt,name=aside,proto3" json:"aside,omitempty"`        // the process is set aside
-	At            uint64                 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`              // with aside: the epoch in which that changed last; otherwise, if not 0: the process, set aside in that epoch, counts again
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Change) Reset() {
-	*x = Change{}
-	mi := &file_job_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Change) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Change) ProtoMessage() {}
-
-func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Change.ProtoReflect.Descriptor instead.
-func (*Change) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *Change) GetProcess() *Process {
-	if x != nil {
-		return x.Process
-	}
-	return nil
-}
-
-func (x *Change) GetTo() uint32 {
-	if x != nil {
-		return x.To
-	}
-	return 0
-}
-
-func (x *Change) GetSince() uint64 {
-	if x != nil {
-		return x.Since
-	}
-	return 0
-}
-
-func (x *Change) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *Change) GetSignature() []byte {
-	if x != nil {
-		return x.Signature
-	}
-	return nil
-}
-
-func (x *Change) GetAside() bool {
-	if x != nil {
-		return x.Aside
-	}
-	return false
-}
-
-func (x *Change) GetAt() uint64 {
-	if x != nil {
-		return x.At
-	}
-	return 0
-}
-
 // Join makes the peer a member of the job's detector group. The submitter sends it to all peers once all have
 // started, since a peer that is still starting could seem silent. After the submitter was disconnected from the
 // peers, it sends Join with a later generation, because a failure within a group is final. The submitter's own peer
@@ -902,7 +775,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +787,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +800,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Join) GetGroup() [][]byte {
@@ -979,21 +852,22 @@ func (x *Join) GetGeneration() uint32 {
 	return 0
 }
 
-// Agree makes a peer that came while the job ran one of those who agree on views. It is
-// said before its process joins.
+// Agree makes a peer that joins the running job a member of the view group. The submitter sends it before the peer's
+// process joins.
 type Agree struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Peers         [][]byte               `protobuf:"bytes,1,rep,name=peers,proto3" json:"peers,omitempty"`                              // IDs of all that have been, in the order of their numbers, this one's last
-	First         uint32                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`                             // how many of them there were at first
-	RunsOn        []uint32               `protobuf:"varint,3,rep,packed,name=runs_on,json=runsOn,proto3" json:"runs_on,omitempty"`      // number of the peer of each process that was there at first, rank by rank
-	NewProcess    bool                   `protobuf:"varint,4,opt,name=new_process,json=newProcess,proto3" json:"new_process,omitempty"` // the submitter is a new process, as in Resume
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Peer IDs of all members so far, by number, with the receiver last. The submitter's peer has a number for each of
+	// its processes.
+	Peers         [][]byte `protobuf:"bytes,1,rep,name=peers,proto3" json:"peers,omitempty"`
+	First         uint32   `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`                        // number of members at the start of the job
+	RunsOn        []uint32 `protobuf:"varint,3,rep,packed,name=runs_on,json=runsOn,proto3" json:"runs_on,omitempty"` // number of the peer of each process of the first view, rank by rank
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Agree) Reset() {
 	*x = Agree{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1005,7 +879,7 @@ func (x *Agree) String() string {
 func (*Agree) ProtoMessage() {}
 
 func (x *Agree) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1018,7 +892,7 @@ func (x *Agree) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agree.ProtoReflect.Descriptor instead.
 func (*Agree) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Agree) GetPeers() [][]byte {
@@ -1042,76 +916,6 @@ func (x *Agree) GetRunsOn() []uint32 {
 	return nil
 }
 
-func (x *Agree) GetNewProcess() bool {
-	if x != nil {
-		return x.NewProcess
-	}
-	return false
-}
-
-// Introduce has those who agree on views take in a peer that a submitter has found which takes
-// no part in that. It is said to all of them, and again when one may not have heard: each is
-// taken in once.
-type Introduce struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`      // as in Agree
-	Row           []byte                 `protobuf:"bytes,2,opt,name=row,proto3" json:"row,omitempty"`             // a Member, encoded: that of its process, which is to join
-	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter: see viewgroup.Newcomer
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Introduce) Reset() {
-	*x = Introduce{}
-	mi := &file_job_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Introduce) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Introduce) ProtoMessage() {}
-
-func (x *Introduce) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Introduce.ProtoReflect.Descriptor instead.
-func (*Introduce) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *Introduce) GetNumber() uint32 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *Introduce) GetRow() []byte {
-	if x != nil {
-		return x.Row
-	}
-	return nil
-}
-
-func (x *Introduce) GetSignature() []byte {
-	if x != nil {
-		return x.Signature
-	}
-	return nil
-}
-
 // Member is a row of the membership table. As joined, it is the row of a process that later views contain.
 type Member struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1126,7 +930,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1138,7 +942,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1151,7 +955,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Member) GetProcess() *Process {
@@ -1201,7 +1005,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1017,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1030,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Begin) GetKeys() []byte {
@@ -1255,7 +1059,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1071,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1084,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Place) GetMachine() uint32 {
@@ -1314,7 +1118,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1130,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1143,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *View) GetEpoch() uint64 {
@@ -1411,7 +1215,7 @@ type Emitted struct {
 
 func (x *Emitted) Reset() {
 	*x = Emitted{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1227,7 @@ func (x *Emitted) String() string {
 func (*Emitted) ProtoMessage() {}
 
 func (x *Emitted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1240,7 @@ func (x *Emitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emitted.ProtoReflect.Descriptor instead.
 func (*Emitted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Emitted) GetRank() uint32 {
@@ -1471,7 +1275,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1483,7 +1287,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1496,7 +1300,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Collect) GetProcess() *Process {
@@ -1524,7 +1328,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1536,7 +1340,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1549,7 +1353,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Stop) GetReason() string {
@@ -1582,7 +1386,6 @@ type FromPeer struct {
 	//	*FromPeer_Unkept
 	//	*FromPeer_Account
 	//	*FromPeer_Resumed
-	//	*FromPeer_Agreed
 	//	*FromPeer_Outside
 	//	*FromPeer_Leaving
 	//	*FromPeer_Paused
@@ -1596,7 +1399,7 @@ type FromPeer struct {
 
 func (x *FromPeer) Reset() {
 	*x = FromPeer{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1411,7 @@ func (x *FromPeer) String() string {
 func (*FromPeer) ProtoMessage() {}
 
 func (x *FromPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1424,7 @@ func (x *FromPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromPeer.ProtoReflect.Descriptor instead.
 func (*FromPeer) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FromPeer) GetBody() isFromPeer_Body {
@@ -1793,15 +1596,6 @@ func (x *FromPeer) GetResumed() *Resumed {
 	return nil
 }
 
-func (x *FromPeer) GetAgreed() *Change {
-	if x != nil {
-		if x, ok := x.Body.(*FromPeer_Agreed); ok {
-			return x.Agreed
-		}
-	}
-	return nil
-}
-
 func (x *FromPeer) GetOutside() *Outside {
 	if x != nil {
 		if x, ok := x.Body.(*FromPeer_Outside); ok {
@@ -1932,10 +1726,6 @@ type FromPeer_Resumed struct {
 	Resumed *Resumed `protobuf:"bytes,20,opt,name=resumed,proto3,oneof"`
 }
 
-type FromPeer_Agreed struct {
-	Agreed *Change `protobuf:"bytes,21,opt,name=agreed,proto3,oneof"`
-}
-
 type FromPeer_Outside struct {
 	Outside *Outside `protobuf:"bytes,22,opt,name=outside,proto3,oneof"`
 }
@@ -1996,8 +1786,6 @@ func (*FromPeer_Account) isFromPeer_Body() {}
 
 func (*FromPeer_Resumed) isFromPeer_Body() {}
 
-func (*FromPeer_Agreed) isFromPeer_Body() {}
-
 func (*FromPeer_Outside) isFromPeer_Body() {}
 
 func (*FromPeer_Leaving) isFromPeer_Body() {}
@@ -2021,7 +1809,7 @@ type Staging struct {
 
 func (x *Staging) Reset() {
 	*x = Staging{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +1821,7 @@ func (x *Staging) String() string {
 func (*Staging) ProtoMessage() {}
 
 func (x *Staging) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +1834,7 @@ func (x *Staging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Staging.ProtoReflect.Descriptor instead.
 func (*Staging) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Staging) GetBytes() int64 {
@@ -2074,7 +1862,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +1874,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +1887,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Prepared) GetError() string {
@@ -2127,7 +1915,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +1927,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +1940,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Started) GetError() string {
@@ -2181,7 +1969,7 @@ type Added struct {
 
 func (x *Added) Reset() {
 	*x = Added{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +1981,7 @@ func (x *Added) String() string {
 func (*Added) ProtoMessage() {}
 
 func (x *Added) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +1994,7 @@ func (x *Added) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Added.ProtoReflect.Descriptor instead.
 func (*Added) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Added) GetProcess() *Process {
@@ -2241,7 +2029,7 @@ type Distance struct {
 
 func (x *Distance) Reset() {
 	*x = Distance{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2253,7 +2041,7 @@ func (x *Distance) String() string {
 func (*Distance) ProtoMessage() {}
 
 func (x *Distance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2266,7 +2054,7 @@ func (x *Distance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distance.ProtoReflect.Descriptor instead.
 func (*Distance) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Distance) GetPeer() []byte {
@@ -2294,7 +2082,7 @@ type Initialized struct {
 
 func (x *Initialized) Reset() {
 	*x = Initialized{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2306,7 +2094,7 @@ func (x *Initialized) String() string {
 func (*Initialized) ProtoMessage() {}
 
 func (x *Initialized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2319,7 +2107,7 @@ func (x *Initialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Initialized.ProtoReflect.Descriptor instead.
 func (*Initialized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Initialized) GetProcess() *Process {
@@ -2347,7 +2135,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2147,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2372,7 +2160,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Paths) GetPaths() []*Path {
@@ -2397,7 +2185,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2197,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2210,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Path) GetPeer() []byte {
@@ -2477,7 +2265,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2277,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +2290,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Finalized) GetProcess() *Process {
@@ -2523,7 +2311,7 @@ type Leaving struct {
 
 func (x *Leaving) Reset() {
 	*x = Leaving{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2535,7 +2323,7 @@ func (x *Leaving) String() string {
 func (*Leaving) ProtoMessage() {}
 
 func (x *Leaving) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2548,7 +2336,7 @@ func (x *Leaving) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
 func (*Leaving) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Leaving) GetProcess() *Process {
@@ -2570,7 +2358,7 @@ type Paused struct {
 
 func (x *Paused) Reset() {
 	*x = Paused{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2582,7 +2370,7 @@ func (x *Paused) String() string {
 func (*Paused) ProtoMessage() {}
 
 func (x *Paused) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2595,7 +2383,7 @@ func (x *Paused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paused.ProtoReflect.Descriptor instead.
 func (*Paused) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Paused) GetRule() string {
@@ -2622,7 +2410,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2634,7 +2422,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2647,7 +2435,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{31}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Ahead) GetProcess() *Process {
@@ -2667,7 +2455,7 @@ type Stalled struct {
 
 func (x *Stalled) Reset() {
 	*x = Stalled{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2679,7 +2467,7 @@ func (x *Stalled) String() string {
 func (*Stalled) ProtoMessage() {}
 
 func (x *Stalled) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2692,7 +2480,7 @@ func (x *Stalled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stalled.ProtoReflect.Descriptor instead.
 func (*Stalled) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Stalled) GetProcess() *Process {
@@ -2714,7 +2502,7 @@ type UpToDate struct {
 
 func (x *UpToDate) Reset() {
 	*x = UpToDate{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2726,7 +2514,7 @@ func (x *UpToDate) String() string {
 func (*UpToDate) ProtoMessage() {}
 
 func (x *UpToDate) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2739,7 +2527,7 @@ func (x *UpToDate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpToDate.ProtoReflect.Descriptor instead.
 func (*UpToDate) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UpToDate) GetProcess() *Process {
@@ -2775,7 +2563,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2575,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +2588,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2836,7 +2624,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +2636,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +2649,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2900,7 +2688,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2912,7 +2700,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2925,7 +2713,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2979,7 +2767,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +2779,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +2792,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{37}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -3068,7 +2856,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +2868,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +2881,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{38}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -3136,7 +2924,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +2936,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +2949,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{39}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -3236,7 +3024,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3248,7 +3036,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3261,7 +3049,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{40}
+	return file_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -3319,7 +3107,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[41]
+	mi := &file_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3331,7 +3119,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[41]
+	mi := &file_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3344,7 +3132,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{41}
+	return file_job_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -3387,7 +3175,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[42]
+	mi := &file_job_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3187,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[42]
+	mi := &file_job_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3200,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{42}
+	return file_job_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -3441,7 +3229,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[43]
+	mi := &file_job_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3453,7 +3241,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[43]
+	mi := &file_job_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3466,7 +3254,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{43}
+	return file_job_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -3499,7 +3287,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[44]
+	mi := &file_job_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3299,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[44]
+	mi := &file_job_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,11 +3312,10 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{44}
+	return file_job_proto_rawDescGZIP(), []int{42}
 }
 
-// Outside: this peer receives no further changes of the views, unless it sends one later. With a reason, its
-// part of the job ends.
+// Outside reports that this peer leaves the view group, and ends the hosted job.
 type Outside struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -3538,7 +3325,7 @@ type Outside struct {
 
 func (x *Outside) Reset() {
 	*x = Outside{}
-	mi := &file_job_proto_msgTypes[45]
+	mi := &file_job_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3550,7 +3337,7 @@ func (x *Outside) String() string {
 func (*Outside) ProtoMessage() {}
 
 func (x *Outside) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[45]
+	mi := &file_job_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3563,7 +3350,7 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{45}
+	return file_job_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Outside) GetReason() string {
@@ -3584,7 +3371,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[46]
+	mi := &file_job_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3596,7 +3383,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[46]
+	mi := &file_job_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3609,7 +3396,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{46}
+	return file_job_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Resumed) GetError() string {
@@ -3634,7 +3421,7 @@ const file_job_proto_rawDesc = "" +
 	"p2pmpi.job\"7\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x18\n" +
-	"\areplica\x18\x02 \x01(\rR\areplica\"\xac\x05\n" +
+	"\areplica\x18\x02 \x01(\rR\areplica\"\xd1\x04\n" +
 	"\x06ToPeer\x12/\n" +
 	"\aprepare\x18\x01 \x01(\v2\x13.p2pmpi.job.PrepareH\x00R\aprepare\x12)\n" +
 	"\x05start\x18\x02 \x01(\v2\x11.p2pmpi.job.StartH\x00R\x05start\x12)\n" +
@@ -3645,13 +3432,11 @@ const file_job_proto_rawDesc = "" +
 	"\x04stop\x18\a \x01(\v2\x10.p2pmpi.job.StopH\x00R\x04stop\x12&\n" +
 	"\x04join\x18\b \x01(\v2\x10.p2pmpi.job.JoinH\x00R\x04join\x12,\n" +
 	"\x06joined\x18\f \x01(\v2\x12.p2pmpi.job.MemberH\x00R\x06joined\x12,\n" +
-	"\x06resume\x18\r \x01(\v2\x12.p2pmpi.job.ResumeH\x00R\x06resume\x12.\n" +
-	"\apropose\x18\x0e \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\apropose\x12)\n" +
-	"\x05agree\x18\x0f \x01(\v2\x11.p2pmpi.job.AgreeH\x00R\x05agree\x125\n" +
-	"\tintroduce\x18\x10 \x01(\v2\x15.p2pmpi.job.IntroduceH\x00R\tintroduce\x12#\n" +
+	"\x06resume\x18\r \x01(\v2\x12.p2pmpi.job.ResumeH\x00R\x06resume\x12)\n" +
+	"\x05agree\x18\x0f \x01(\v2\x11.p2pmpi.job.AgreeH\x00R\x05agree\x12#\n" +
 	"\x03add\x18\x11 \x01(\v2\x0f.p2pmpi.job.AddH\x00R\x03add\x12&\n" +
 	"\x04drop\x18\x12 \x01(\v2\x10.p2pmpi.job.DropH\x00R\x04dropB\x06\n" +
-	"\x04body\"\xaa\x01\n" +
+	"\x04bodyJ\x04\b\x0e\x10\x0fJ\x04\b\x10\x10\x11\"\xaa\x01\n" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x121\n" +
@@ -3681,15 +3466,7 @@ const file_job_proto_rawDesc = "" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
 	"\x05heard\x18\x02 \x01(\x04R\x05heard\x12\x1f\n" +
 	"\vnew_process\x18\x03 \x01(\bR\n" +
-	"newProcess\"\xb7\x01\n" +
-	"\x06Change\x12-\n" +
-	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\rR\x02to\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\x04R\x05since\x12\x14\n" +
-	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x1c\n" +
-	"\tsignature\x18\x05 \x01(\fR\tsignature\x12\x14\n" +
-	"\x05aside\x18\x06 \x01(\bR\x05aside\x12\x0e\n" +
-	"\x02at\x18\a \x01(\x04R\x02at\"\xc7\x01\n" +
+	"newProcess\"\xc7\x01\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
@@ -3700,17 +3477,11 @@ const file_job_proto_rawDesc = "" +
 	"\x05views\x18\x06 \x03(\rR\x05views\x12\x1e\n" +
 	"\n" +
 	"generation\x18\a \x01(\rR\n" +
-	"generation\"m\n" +
+	"generation\"R\n" +
 	"\x05Agree\x12\x14\n" +
 	"\x05peers\x18\x01 \x03(\fR\x05peers\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\rR\x05first\x12\x17\n" +
-	"\aruns_on\x18\x03 \x03(\rR\x06runsOn\x12\x1f\n" +
-	"\vnew_process\x18\x04 \x01(\bR\n" +
-	"newProcess\"S\n" +
-	"\tIntroduce\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\rR\x06number\x12\x10\n" +
-	"\x03row\x18\x02 \x01(\fR\x03row\x12\x1c\n" +
-	"\tsignature\x18\x03 \x01(\fR\tsignature\"\x8d\x01\n" +
+	"\aruns_on\x18\x03 \x03(\rR\x06runsOnJ\x04\b\x04\x10\x05\"\x8d\x01\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
@@ -3740,7 +3511,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xda\t\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xb2\t\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -3760,8 +3531,7 @@ const file_job_proto_rawDesc = "" +
 	"\x05ahead\x18\x11 \x01(\v2\x11.p2pmpi.job.AheadH\x00R\x05ahead\x12,\n" +
 	"\x06unkept\x18\x12 \x01(\v2\x12.p2pmpi.job.UnkeptH\x00R\x06unkept\x12/\n" +
 	"\aaccount\x18\x13 \x01(\v2\x13.p2pmpi.job.AccountH\x00R\aaccount\x12/\n" +
-	"\aresumed\x18\x14 \x01(\v2\x13.p2pmpi.job.ResumedH\x00R\aresumed\x12,\n" +
-	"\x06agreed\x18\x15 \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\x06agreed\x12/\n" +
+	"\aresumed\x18\x14 \x01(\v2\x13.p2pmpi.job.ResumedH\x00R\aresumed\x12/\n" +
 	"\aoutside\x18\x16 \x01(\v2\x13.p2pmpi.job.OutsideH\x00R\aoutside\x12/\n" +
 	"\aleaving\x18\x17 \x01(\v2\x13.p2pmpi.job.LeavingH\x00R\aleaving\x12,\n" +
 	"\x06paused\x18\x18 \x01(\v2\x12.p2pmpi.job.PausedH\x00R\x06paused\x12)\n" +
@@ -3769,7 +3539,7 @@ const file_job_proto_rawDesc = "" +
 	"\n" +
 	"up_to_date\x18\x1a \x01(\v2\x14.p2pmpi.job.UpToDateH\x00R\bupToDate\x12/\n" +
 	"\astalled\x18\x1b \x01(\v2\x13.p2pmpi.job.StalledH\x00R\astalledB\x06\n" +
-	"\x04body\"5\n" +
+	"\x04bodyJ\x04\b\x15\x10\x16\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x03R\x05total\":\n" +
@@ -3888,7 +3658,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -3898,121 +3668,115 @@ var file_job_proto_goTypes = []any{
 	(*Drop)(nil),        // 5: p2pmpi.job.Drop
 	(*Start)(nil),       // 6: p2pmpi.job.Start
 	(*Resume)(nil),      // 7: p2pmpi.job.Resume
-	(*Change)(nil),      // 8: p2pmpi.job.Change
-	(*Join)(nil),        // 9: p2pmpi.job.Join
-	(*Agree)(nil),       // 10: p2pmpi.job.Agree
-	(*Introduce)(nil),   // 11: p2pmpi.job.Introduce
-	(*Member)(nil),      // 12: p2pmpi.job.Member
-	(*Begin)(nil),       // 13: p2pmpi.job.Begin
-	(*Place)(nil),       // 14: p2pmpi.job.Place
-	(*View)(nil),        // 15: p2pmpi.job.View
-	(*Emitted)(nil),     // 16: p2pmpi.job.Emitted
-	(*Collect)(nil),     // 17: p2pmpi.job.Collect
-	(*Stop)(nil),        // 18: p2pmpi.job.Stop
-	(*FromPeer)(nil),    // 19: p2pmpi.job.FromPeer
-	(*Staging)(nil),     // 20: p2pmpi.job.Staging
-	(*Prepared)(nil),    // 21: p2pmpi.job.Prepared
-	(*Started)(nil),     // 22: p2pmpi.job.Started
-	(*Added)(nil),       // 23: p2pmpi.job.Added
-	(*Distance)(nil),    // 24: p2pmpi.job.Distance
-	(*Initialized)(nil), // 25: p2pmpi.job.Initialized
-	(*Paths)(nil),       // 26: p2pmpi.job.Paths
-	(*Path)(nil),        // 27: p2pmpi.job.Path
-	(*Finalized)(nil),   // 28: p2pmpi.job.Finalized
-	(*Leaving)(nil),     // 29: p2pmpi.job.Leaving
-	(*Paused)(nil),      // 30: p2pmpi.job.Paused
-	(*Ahead)(nil),       // 31: p2pmpi.job.Ahead
-	(*Stalled)(nil),     // 32: p2pmpi.job.Stalled
-	(*UpToDate)(nil),    // 33: p2pmpi.job.UpToDate
-	(*Healed)(nil),      // 34: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 35: p2pmpi.job.Unkept
-	(*Output)(nil),      // 36: p2pmpi.job.Output
-	(*Exited)(nil),      // 37: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 38: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 39: p2pmpi.job.Diverged
-	(*Account)(nil),     // 40: p2pmpi.job.Account
-	(*Sum)(nil),         // 41: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 42: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 43: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 44: p2pmpi.job.Stopped
-	(*Outside)(nil),     // 45: p2pmpi.job.Outside
-	(*Resumed)(nil),     // 46: p2pmpi.job.Resumed
+	(*Join)(nil),        // 8: p2pmpi.job.Join
+	(*Agree)(nil),       // 9: p2pmpi.job.Agree
+	(*Member)(nil),      // 10: p2pmpi.job.Member
+	(*Begin)(nil),       // 11: p2pmpi.job.Begin
+	(*Place)(nil),       // 12: p2pmpi.job.Place
+	(*View)(nil),        // 13: p2pmpi.job.View
+	(*Emitted)(nil),     // 14: p2pmpi.job.Emitted
+	(*Collect)(nil),     // 15: p2pmpi.job.Collect
+	(*Stop)(nil),        // 16: p2pmpi.job.Stop
+	(*FromPeer)(nil),    // 17: p2pmpi.job.FromPeer
+	(*Staging)(nil),     // 18: p2pmpi.job.Staging
+	(*Prepared)(nil),    // 19: p2pmpi.job.Prepared
+	(*Started)(nil),     // 20: p2pmpi.job.Started
+	(*Added)(nil),       // 21: p2pmpi.job.Added
+	(*Distance)(nil),    // 22: p2pmpi.job.Distance
+	(*Initialized)(nil), // 23: p2pmpi.job.Initialized
+	(*Paths)(nil),       // 24: p2pmpi.job.Paths
+	(*Path)(nil),        // 25: p2pmpi.job.Path
+	(*Finalized)(nil),   // 26: p2pmpi.job.Finalized
+	(*Leaving)(nil),     // 27: p2pmpi.job.Leaving
+	(*Paused)(nil),      // 28: p2pmpi.job.Paused
+	(*Ahead)(nil),       // 29: p2pmpi.job.Ahead
+	(*Stalled)(nil),     // 30: p2pmpi.job.Stalled
+	(*UpToDate)(nil),    // 31: p2pmpi.job.UpToDate
+	(*Healed)(nil),      // 32: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 33: p2pmpi.job.Unkept
+	(*Output)(nil),      // 34: p2pmpi.job.Output
+	(*Exited)(nil),      // 35: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 36: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 37: p2pmpi.job.Diverged
+	(*Account)(nil),     // 38: p2pmpi.job.Account
+	(*Sum)(nil),         // 39: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 40: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 41: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 42: p2pmpi.job.Stopped
+	(*Outside)(nil),     // 43: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 44: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
 	6,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
-	13, // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
-	15, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
-	16, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
-	17, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
-	18, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
-	9,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
-	12, // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
+	11, // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
+	13, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
+	14, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
+	15, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
+	16, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
+	8,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
+	10, // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
 	7,  // 9: p2pmpi.job.ToPeer.resume:type_name -> p2pmpi.job.Resume
-	8,  // 10: p2pmpi.job.ToPeer.propose:type_name -> p2pmpi.job.Change
-	10, // 11: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
-	11, // 12: p2pmpi.job.ToPeer.introduce:type_name -> p2pmpi.job.Introduce
-	4,  // 13: p2pmpi.job.ToPeer.add:type_name -> p2pmpi.job.Add
-	5,  // 14: p2pmpi.job.ToPeer.drop:type_name -> p2pmpi.job.Drop
-	0,  // 15: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
-	3,  // 16: p2pmpi.job.Prepare.fellows:type_name -> p2pmpi.job.Fellow
-	0,  // 17: p2pmpi.job.Add.process:type_name -> p2pmpi.job.Process
-	0,  // 18: p2pmpi.job.Drop.process:type_name -> p2pmpi.job.Process
-	12, // 19: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	15, // 20: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
-	0,  // 21: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
-	0,  // 22: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	14, // 23: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
-	0,  // 24: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	20, // 25: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	21, // 26: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	25, // 27: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	36, // 28: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	37, // 29: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	38, // 30: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	42, // 31: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	43, // 32: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	44, // 33: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	28, // 34: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	22, // 35: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	26, // 36: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	39, // 37: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	34, // 38: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	31, // 39: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	35, // 40: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	40, // 41: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	46, // 42: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
-	8,  // 43: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	45, // 44: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
-	29, // 45: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
-	30, // 46: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
-	23, // 47: p2pmpi.job.FromPeer.added:type_name -> p2pmpi.job.Added
-	33, // 48: p2pmpi.job.FromPeer.up_to_date:type_name -> p2pmpi.job.UpToDate
-	32, // 49: p2pmpi.job.FromPeer.stalled:type_name -> p2pmpi.job.Stalled
-	24, // 50: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 51: p2pmpi.job.Added.process:type_name -> p2pmpi.job.Process
-	0,  // 52: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	27, // 53: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 54: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 55: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
-	0,  // 56: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 57: p2pmpi.job.Stalled.process:type_name -> p2pmpi.job.Process
-	0,  // 58: p2pmpi.job.UpToDate.process:type_name -> p2pmpi.job.Process
-	0,  // 59: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 60: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 61: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 62: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 63: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 64: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 65: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 66: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	41, // 67: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 68: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	69, // [69:69] is the sub-list for method output_type
-	69, // [69:69] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	9,  // 10: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
+	4,  // 11: p2pmpi.job.ToPeer.add:type_name -> p2pmpi.job.Add
+	5,  // 12: p2pmpi.job.ToPeer.drop:type_name -> p2pmpi.job.Drop
+	0,  // 13: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
+	3,  // 14: p2pmpi.job.Prepare.fellows:type_name -> p2pmpi.job.Fellow
+	0,  // 15: p2pmpi.job.Add.process:type_name -> p2pmpi.job.Process
+	0,  // 16: p2pmpi.job.Drop.process:type_name -> p2pmpi.job.Process
+	10, // 17: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
+	13, // 18: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	0,  // 19: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	12, // 20: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 21: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	18, // 22: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	19, // 23: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	23, // 24: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	34, // 25: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	35, // 26: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	36, // 27: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	40, // 28: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	41, // 29: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	42, // 30: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	26, // 31: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	20, // 32: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	24, // 33: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	37, // 34: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	32, // 35: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	29, // 36: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	33, // 37: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	38, // 38: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	44, // 39: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	43, // 40: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	27, // 41: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
+	28, // 42: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
+	21, // 43: p2pmpi.job.FromPeer.added:type_name -> p2pmpi.job.Added
+	31, // 44: p2pmpi.job.FromPeer.up_to_date:type_name -> p2pmpi.job.UpToDate
+	30, // 45: p2pmpi.job.FromPeer.stalled:type_name -> p2pmpi.job.Stalled
+	22, // 46: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 47: p2pmpi.job.Added.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	25, // 49: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 50: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 51: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
+	0,  // 52: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 53: p2pmpi.job.Stalled.process:type_name -> p2pmpi.job.Process
+	0,  // 54: p2pmpi.job.UpToDate.process:type_name -> p2pmpi.job.Process
+	0,  // 55: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 56: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 57: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 58: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 59: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 60: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 61: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 62: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	39, // 63: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 64: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -4031,13 +3795,11 @@ func file_job_proto_init() {
 		(*ToPeer_Join)(nil),
 		(*ToPeer_Joined)(nil),
 		(*ToPeer_Resume)(nil),
-		(*ToPeer_Propose)(nil),
 		(*ToPeer_Agree)(nil),
-		(*ToPeer_Introduce)(nil),
 		(*ToPeer_Add)(nil),
 		(*ToPeer_Drop)(nil),
 	}
-	file_job_proto_msgTypes[19].OneofWrappers = []any{
+	file_job_proto_msgTypes[17].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
 		(*FromPeer_Prepared)(nil),
 		(*FromPeer_Initialized)(nil),
@@ -4056,7 +3818,6 @@ func file_job_proto_init() {
 		(*FromPeer_Unkept)(nil),
 		(*FromPeer_Account)(nil),
 		(*FromPeer_Resumed)(nil),
-		(*FromPeer_Agreed)(nil),
 		(*FromPeer_Outside)(nil),
 		(*FromPeer_Leaving)(nil),
 		(*FromPeer_Paused)(nil),
@@ -4070,7 +3831,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -42,7 +42,7 @@ func (l *link) adds(rank int) bool {
 
 // canRun reports whether the peer of a link can run p beside its other processes.
 func (c *recruitment) canRun(l *link, p view.Process) bool {
-	if l.err != nil || l.retired || l.session.disconnected || l.recruit != nil || c.j.resumed && l.peer == c.j.s.cfg.Host.ID() {
+	if l.err != nil || l.retired || l.session.disconnected || l.recruit != nil {
 		return false
 	}
 	if _, ending := l.dropped[p]; ending {

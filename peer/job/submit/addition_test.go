@@ -352,9 +352,9 @@ func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.Fr
 // TestAdditionWaitsForInputFiles: fetching input files may take longer than a peer may be
 // silent.
 func TestAdditionWaitsForInputFiles(t *testing.T) {
-	for name, a := range map[string]*resumption{"begun here": nil, "attached": {}} {
+	for name, resumed := range map[string]bool{"begun here": false, "attached": true} {
 		e, l, r := adding(t, recruitStaging)
-		e.resumption, e.j.resumed = a, a != nil
+		e.j.resumed = resumed
 		e.handle(received{link: l, wire: l.wire, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{}}}})
 		if r.heard.IsZero() {
 			t.Errorf("%s: its peer counts as silent", name)
@@ -388,7 +388,7 @@ func TestS4ResumedSubmitterDropsUnknownProcesses(t *testing.T) {
 	for _, kept := range []bool{false, true} {
 		e, l, r := adding(t, recruitStaging)
 		delete(l.added, r.process)
-		e.resume()
+		e.j.resumed = true
 		if kept {
 			e.peers.runsOn[r.process] = l
 		}

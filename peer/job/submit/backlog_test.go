@@ -22,7 +22,6 @@ func TestBacklogIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)
-			e.resume()
 			l := e.peers.runsOn[other]
 			e.peers.runsOn[late] = l
 			said := 0

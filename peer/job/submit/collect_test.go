@@ -218,14 +218,14 @@ func TestR6FilesOfDivergedReplicasAreNotCollected(t *testing.T) {
 func TestR6DoneResumedJobIsNotLostWithItsPeers(t *testing.T) {
 	for _, done := range []bool{true, false} {
 		e := newHearing(t)
-		e.resume()
+		e.j.resumed, e.partition.active = true, true
 		if done {
 			e.state.Apply(job.CutOff{})
 		}
 		for _, l := range e.peers.links {
 			l.lose(errSilent)
 		}
-		if r := e.resumption.catchUp(); (r == nil) != done {
+		if r := e.giveUp(); (r == nil) != done {
 			t.Errorf("done %v, and no peer is left: %+v", done, r)
 		}
 	}

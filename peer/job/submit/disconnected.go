@@ -15,11 +15,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
 )
 
-// What a submitter does that is cut off from the majority of the view group while the group may
-// continue without it:
+// What a submitter does that is behind the view group, which may continue without it:
 //
 //	in touch --- CutOff ---> partitioned: the submitter reopens the streams to silent peers until
-//	   ^                     |  each peer answers, and queues the changes agreed on meanwhile
+//	   ^                     |  each peer answers, and holds the changes agreed on meanwhile
 //	   |                     |
 //	   +---- rejoin <--------+  in touch, and each peer has reconnected or is lost: the messages
 //	         regroup         |  that led to the changes have arrived, so the changes are applied
@@ -27,14 +26,18 @@ import (
 //	                         +-- reconnectTimedOut, after Request.Away: the job ends
 //
 // A submitter whose process did not run for a while has been cut off too, and notices that by its
-// clock (detectSleep). A peer that reconnects repeats the messages that the submitter has not
-// received, and the submitter repeats what the peer may have missed (package launch,
-// submitter.go). Meanwhile the submitter decides nothing (V2).
+// clock (detectSleep). A new process of the submitter begins as a partitioned one (resume.go). A
+// peer that reconnects repeats the messages that the submitter has not received, and the submitter
+// repeats what the peer may have missed (package launch, submitter.go). Meanwhile the submitter
+// decides nothing (V2).
+//
+// If each rank has finished, no further change is needed. The submitter then rejoins without being in
+// touch, since the majority may have left after the end.
 
 // MaxAway limits how long a job continues while its peers and the submitter are disconnected.
 const MaxAway = time.Hour
 
-// A partition is the state of a submitter that may be cut off from the majority of the view group.
+// A partition is the state of a submitter that may be behind the majority of the view group.
 type partition struct {
 	active  bool                  // the majority may continue without the submitter
 	silent  []*link               // to peers that the detector failed while out of touch
@@ -65,24 +68,32 @@ func (p *partition) hold(changes []viewgroup.Committed) []viewgroup.Committed {
 	return nil
 }
 
-// end ends the partition and returns the changes that were held.
-func (p *partition) end() []viewgroup.Committed {
+// takeHeld returns the changes that were held.
+func (p *partition) takeHeld() []viewgroup.Committed {
 	changes := p.changes
-	p.active, p.changes = false, nil
+	p.changes = nil
 	return changes
+}
+
+// viewAfter returns the view that results from v and the held changes.
+func (p *partition) viewAfter(v view.View) view.View {
+	for _, c := range p.changes {
+		v, _ = c.Change.Apply(v)
+	}
+	return v
 }
 
 // deadlines are the deadlines of a job. A nil deadline is not set.
 type deadlines struct {
-	reconnect <-chan time.Time // for the submitter to reconnect; also see resumption.limit
+	reconnect <-chan time.Time // for the submitter to reconnect
 	peers     <-chan time.Time // for the other peers to reconnect
 	exits     <-chan time.Time // for reports on finished processes; see loseUnreported
 }
 
-// leaves reports whether the job's peers may continue without the submitter: the job has begun, and
-// they have a majority.
+// leaves reports whether the job's peers may continue without the submitter: the job has begun, or
+// they wait for a new process of the submitter, and they have a majority.
 func (e *execution) leaves() bool {
-	return e.begin != nil && e.j.req.Away != 0 && e.views.majorityElsewhere()
+	return (e.begin != nil || e.j.resumed) && e.j.req.Away != 0 && e.views.majorityElsewhere()
 }
 
 const (
@@ -110,9 +121,7 @@ func (e *execution) detectSleep() (r *job.Result) {
 	for _, l := range e.peers.links {
 		r = cmp.Or(r, e.disconnect(l, nil))
 	}
-	if e.views.inTouch() { // otherwise takeAgreed sets it later
-		e.deadlines.peers = time.After(e.j.s.waits.reconnect)
-	}
+	e.deadlines.peers = time.After(e.j.s.waits.reconnect)
 	return r
 }
 
@@ -155,6 +164,9 @@ func (e *execution) resumed(h received) *job.Result {
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
+	if e.j.resumed && l.session.received == 0 {
+		l.session.earlier = answer.Said
+	}
 	l.session.expected = answer.Said
 	for _, p := range l.processes {
 		delete(e.outputs.early, p) // the peer repeats it
@@ -174,23 +186,12 @@ func (e *execution) resend(l *link) {
 	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // a process that has yet to join waits for its view
 		l.send(e.begin)
 	}
-	if e.resumption != nil { // the peer knows later views than this process
-		for p := range e.peers.runsOn {
-			if e.peers.entered(p, e.state.View()) && e.state.JoinPending(p.Rank) {
-				e.views.repeatJoin(l, p)
-			}
+	for p, on := range e.peers.runsOn {
+		if p.Replica >= e.j.req.R && (v.Has(p) || e.peers.entered(p, v)) {
+			l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.peers.row(on, p)}})
 		}
-		for _, c := range e.state.Asked() {
-			l.send(e.views.proposeMessage(c))
-		}
-	} else {
-		for p, on := range e.peers.runsOn {
-			if p.Replica >= e.j.req.R && (v.Has(p) || e.peers.entered(p, e.state.View())) {
-				l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.peers.row(on, p)}})
-			}
-		}
-		l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 	}
+	l.send(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 	for _, p := range l.processes {
 		l.send(e.outputs.emitted(p.Rank))
 		e.collector.askAgain(p)
@@ -203,30 +204,51 @@ func isDisconnected(l *link) bool {
 	return l.err == nil && (l.session.disconnected || l.session.received < l.session.expected)
 }
 
-// rejoin resumes normal operation once this peer is in touch and each other peer has reconnected or
+// awaits reports whether a partitioned submitter waits for a peer to reconnect and to repeat its
+// messages. v is the view that results from the held changes. If all processes of a disconnected peer
+// have failed in v, its part of the job has ended.
+func awaits(l *link, v view.View) bool {
+	return isDisconnected(l) && !(l.session.disconnected && l.allFailed(v))
+}
+
+// rejoin resumes normal operation once the views are certain, and each other peer has reconnected or
 // is lost.
 func (e *execution) rejoin() (r *job.Result) {
-	if !e.views.inTouch() || slices.ContainsFunc(e.peers.links, isDisconnected) {
+	v := e.partition.viewAfter(e.state.View())
+	if !e.views.inTouch() && !e.state.Decided(v) {
+		e.deadlines.peers = nil
+		return nil
+	}
+	if slices.ContainsFunc(e.peers.links, func(l *link) bool { return awaits(l, v) }) {
+		if e.deadlines.peers == nil {
+			e.deadlines.peers = time.After(e.j.s.waits.reconnect)
+		}
 		return nil
 	}
 	e.deadlines.reconnect, e.deadlines.peers = nil, nil
+	r = cmp.Or(e.applyHeld(), e.loseDisconnected("its part of the job has ended"))
 	e.j.warn("reconnected to the job's peers")
-	for _, c := range e.partition.end() {
-		r = cmp.Or(r, e.applyAgreed(c))
-	}
+	e.partition.active, e.views.behind = false, false
 	e.regroup()
+	e.heal()
 	return r
 }
 
-// dropLatePeers continues without the peers that have not reconnected in time.
-func (e *execution) dropLatePeers() *job.Result {
-	switch {
-	case e.resumption != nil:
-		e.resumption.dropLatePeers()
-	case e.deadlines.peers == nil: // otherwise this process did not run meanwhile: the peers get more time
-		return e.loseDisconnected("it has not come back")
+// applyHeld applies the held changes.
+func (e *execution) applyHeld() (r *job.Result) {
+	for _, c := range e.partition.takeHeld() {
+		r = cmp.Or(r, e.applyAgreed(c))
 	}
-	return nil
+	return r
+}
+
+// dropLatePeers continues without the peers that have not reconnected in time. If this process did
+// not run meanwhile, detectSleep has set another deadline.
+func (e *execution) dropLatePeers() *job.Result {
+	if e.deadlines.peers != nil {
+		return nil
+	}
+	return e.loseDisconnected("it has not come back")
 }
 
 // loseDisconnected gives up the disconnected peers.
@@ -239,9 +261,34 @@ func (e *execution) loseDisconnected(why string) (r *job.Result) {
 	return r
 }
 
-// reconnectTimedOut ends the job after the reconnect deadline.
+// reconnectTimedOut ends the job after the reconnect deadline, unless no further change is needed.
 func (e *execution) reconnectTimedOut() *job.Result {
-	return cmp.Or(e.loseDisconnected("it has been silent for too long"), e.apply(e.state.Apply(job.CutOff{})))
+	r := cmp.Or(e.applyHeld(), e.loseDisconnected("it has been silent for too long"))
+	if r == nil && !e.state.Decided(e.state.View()) {
+		r = e.apply(e.state.Apply(job.CutOff{}))
+	}
+	return r
+}
+
+// giveUp ends a resumed job that no peer runs any more, and a job that needs further changes of the
+// view, which can never be agreed on.
+func (e *execution) giveUp() *job.Result {
+	apart := e.partition.active && !e.views.inTouch() || !e.partition.active && e.views.cutOff() && !e.state.Over()
+	switch {
+	case e.partition.active && e.j.resumed && !e.state.Over() && len(e.peers.partners()) == 0:
+		return e.j.nothingLeft()
+	case !apart || e.leaves() || e.state.Decided(e.partition.viewAfter(e.state.View())):
+		return nil
+	}
+	return cmp.Or(e.loseDeferred(), e.reconnectTimedOut())
+}
+
+// loseDeferred gives up the peers whose failure was deferred.
+func (e *execution) loseDeferred() (r *job.Result) {
+	for _, l := range e.partition.takeSilent() {
+		r = cmp.Or(r, e.loseSilentPeer(l))
+	}
+	return r
 }
 
 // takeAgreed handles the events of the view group.
@@ -250,6 +297,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	for _, c := range e.partition.hold(changes) {
 		r = cmp.Or(r, e.applyAgreed(c))
 	}
+	e.views.behind = e.views.behind && !e.views.inTouch()
 	switch err := e.views.group.Err(); {
 	case !turned:
 	case err != nil:
@@ -258,19 +306,12 @@ func (e *execution) takeAgreed() (r *job.Result) {
 			Hint: "start it again without that peer (--not-peer)",
 		}
 	case e.partition.active:
-		e.deadlines.peers = nil
-		if contact == viewgroup.InTouch {
-			e.deadlines.peers = time.After(e.j.s.waits.reconnect)
-		}
 	case contact == viewgroup.InTouch:
 		e.regroup()
 	case contact == viewgroup.CutOff && e.leaves():
 		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may continue without this machine"))
-	case contact == viewgroup.CutOff:
-		for _, l := range e.partition.takeSilent() {
-			r = cmp.Or(r, e.loseSilentPeer(l))
-		}
-		r = cmp.Or(r, e.apply(e.state.Apply(job.CutOff{})))
+	case contact == viewgroup.CutOff: // giveUp ends the job if it needs the majority
+		r = cmp.Or(r, e.loseDeferred())
 	}
 	return r
 }
@@ -278,6 +319,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 // applyAgreed applies a change that was agreed on. It records which peers requested a failure, for
 // the user, unless a reason is known already.
 func (e *execution) applyAgreed(c viewgroup.Committed) *job.Result {
+	e.peers.addPlaceholder(c.Change)
 	switch p := c.Change.Process; c.Change.To {
 	case view.Failed:
 		e.state.Apply(job.Accused{Process: p, Why: e.views.accusation(c)})

@@ -274,7 +274,63 @@ func TestPartitionHoldsChangesAndFailures(t *testing.T) {
 	if got := p.hold(changes); len(got) > 0 {
 		t.Errorf("partitioned, %d changes apply", len(got))
 	}
-	if got := p.end(); len(got) != 1 || p.active || len(p.end()) > 0 {
+	if v := p.viewAfter(view.New(2, 2)); v.State(proc(0, 1)) != view.Failed {
+		t.Errorf("after the changes, the view is %+v", v)
+	}
+	if got := p.takeHeld(); len(got) != 1 || len(p.takeHeld()) > 0 {
 		t.Errorf("afterwards %d changes apply, want 1, once", len(got))
+	}
+}
+
+// TestPartitionEndsWithoutPeersThatHaveFailed: a disconnected peer is not waited for if all its
+// processes have failed in the view that results from the held changes. Any other peer is.
+func TestPartitionEndsWithoutPeersThatHaveFailed(t *testing.T) {
+	for to, waits := range map[view.State]bool{view.Failed: false, view.Finished: true} {
+		b := newBed(t, never, 1, 1, 1, 1)
+		e := b.partedOn()
+		e.partition.hold([]viewgroup.Committed{{Change: view.Change{Process: other, To: to}}})
+		l := e.peers.runsOn[other]
+		l.session.disconnected = true
+		if r := e.rejoin(); r != nil {
+			t.Fatalf("%v: result %+v", to, r)
+		}
+		if e.partition.active != waits || (l.err == nil) != waits || (e.deadlines.peers != nil) != waits {
+			t.Errorf("%v: partitioned %v, lost %v; want to wait: %v", to, e.partition.active, l.err, waits)
+		}
+		if got := e.state.View().State(other); (got == to) == waits {
+			t.Errorf("%v: the process is %v", to, got)
+		}
+		e.detection.close()
+	}
+}
+
+// TestReconnectDeadlineAppliesHeldChanges: the result of a job that is given up accounts for the
+// changes that were held until then.
+func TestReconnectDeadlineAppliesHeldChanges(t *testing.T) {
+	e := newBed(t, never, 1, 1).partedOn()
+	e.partition.hold([]viewgroup.Committed{{Change: view.Change{Process: other, To: view.Failed}}})
+	if r := e.reconnectTimedOut(); r == nil || r.Status != job.StatusLost {
+		t.Errorf("result %+v", r)
+	}
+	if e.state.View().State(other) != view.Failed {
+		t.Error("a held change was lost")
+	}
+}
+
+// TestAnswersToAnEarlierProcessAreIgnored: a peer repeats its answers to the process that began the
+// job. Later ones would violate the protocol.
+func TestAnswersToAnEarlierProcessAreIgnored(t *testing.T) {
+	for name, m := range map[string]*jobpb.FromPeer{
+		"prepared": {Body: &jobpb.FromPeer_Prepared{Prepared: &jobpb.Prepared{}}},
+		"started":  startedMessage(""),
+	} {
+		e := newHearing(t)
+		l := e.peers.links[0]
+		l.session.earlier = 1
+		for i, lost := range []bool{false, true} {
+			if l.session.received++; e.handle(received{link: l, msg: m}) != nil || (l.err != nil) != lost {
+				t.Errorf("%s, message %d: lost %v, want %v", name, i+1, l.err, lost)
+			}
+		}
 	}
 }

@@ -23,8 +23,9 @@
 // The job ends at the peers when the submitter stops it, or when they find out that it has failed.
 // Peers in a view group continue while the submitter is silent, and the submitter reconnects later
 // (disconnected.go). They also continue after the submitter's process was killed, if it kept what
-// another process needs to resume the job (keep.go, resume.go). The submitter reopens a control
-// stream that breaks while the job is staged or runs (reconnect.go).
+// another process needs to resume the job (keep.go, resume.go). That process joins the view group as
+// a member that is behind, so it continues as a submitter that was cut off. The submitter reopens a
+// control stream that breaks while the job is staged or runs (reconnect.go).
 //
 // Package job decides; Submitter owns the streams and the clock. One goroutine, that of
 // Submitter.Run, owns each job. It waits only for the next event, and for the disk when it records
@@ -40,7 +41,7 @@
 //	outputs                     the output that the user gets; pure
 //	EventQueue                  events that wait until the user has them
 //	detectorGroup, viewGroup    this side of the two groups
-//	partition, resumption       changes of the view, while out of touch and after another process
+//	partition                   changes of the view, while this process is behind the view group
 //	recruitment                 new replicas for lost ones
 //	confirmation, collector     the answer of a job that is done, and its files
 //

@@ -36,11 +36,10 @@ type execution struct {
 	partition    partition
 	deadlines    deadlines
 	views        *viewGroup
-	resumption   *resumption   // state of a resumed job; nil: this process started the job
 	replaced     bool          // another process has resumed the job
 	begin        *jobpb.ToPeer // lets processes leave mpj.Init; nil until all have called it
 
-	entry         *job.Entry       // nil: a resumed job
+	entry         *job.Entry       // nil: another process started the job
 	entryTicks    <-chan time.Time // ticks until the job has begun
 	healTicks     <-chan time.Time // ticks every healPeriod
 	touchTicks    <-chan time.Time // ticks every touchPeriod; nil: the job is not kept
@@ -90,8 +89,9 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	e.announce()
 	e.begun = time.Now()
-	if e.resumption == nil {
+	if !e.j.resumed {
 		e.entry, e.entryTicks = job.NewEntry(e.begun), time.Tick(job.EntryPeriod)
+		e.presenceTicks, e.presence = time.Tick(presencePeriod), presence{e.begun, e.begun}
 	}
 	if e.recruitment.healing != nil {
 		e.healTicks = time.Tick(healPeriod)
@@ -99,7 +99,6 @@ func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	if e.j.keeper != nil {
 		e.touchTicks = time.Tick(touchPeriod)
 	}
-	e.presenceTicks, e.presence = time.Tick(presencePeriod), presence{e.begun, e.begun}
 	e.pulseTicks = time.Tick(pulsePeriod)
 	e.lastUptime = uptime()
 	result := e.follow(ctx, early)
@@ -116,7 +115,7 @@ func (e *execution) finish(ctx context.Context, early []received) job.Result {
 	switch {
 	case e.replaced:
 		return e.yield(*e.j.takenOver())
-	case e.collector.unwritten && e.j.keeper != nil && (e.views.group != nil || e.resumption != nil):
+	case e.collector.unwritten && e.j.keeper != nil && e.views.group != nil:
 		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
 		return e.yield(result)
 	}
@@ -170,14 +169,11 @@ func (e *execution) handleNext(ctx context.Context, also <-chan struct{}) *job.R
 	if r == nil {
 		r = handle()
 	}
+	if r == nil {
+		r = e.giveUp()
+	}
 	if e.partition.active && r == nil {
 		r = e.rejoin()
-	}
-	if e.partition.active && r == nil && !e.views.inTouch() && !e.leaves() {
-		r = e.reconnectTimedOut() // no peer is left to reconnect to
-	}
-	if e.resumption != nil && r == nil {
-		r = e.resumption.catchUp()
 	}
 	if r == nil {
 		r = e.outputEarly()
@@ -209,7 +205,7 @@ func (e *execution) handleWhile(ctx context.Context, most time.Duration, conditi
 // ran returns how long the processes have been running, or, for a resumed job, how long the job has
 // existed.
 func (e *execution) ran() time.Duration {
-	if e.resumption != nil {
+	if e.j.resumed {
 		return e.j.elapsed()
 	}
 	return time.Since(e.begun)
@@ -232,7 +228,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 		return e.handleVerdicts
 	case <-e.presenceTicks:
 		return quietly(func() {
-			if e.partition.active || e.resumption != nil || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.j.replaceAfter()) {
+			if e.partition.active || !e.presence.review(time.Now(), e.peers, e.detection.detector, e.j.replaceAfter()) {
 				e.presenceTicks = nil
 			}
 		})
@@ -263,16 +259,6 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 // startup returns the start of the job.
 func (e *execution) startup() *startup {
 	return &startup{j: e.j, peers: e.peers, detection: e.detection, views: e.views, view: e.state.View()}
-}
-
-// resume makes e the execution of a resumed job.
-func (e *execution) resume() {
-	e.j.resumed = true
-	e.resumption = &resumption{
-		j: e.j, state: e.state, peers: e.peers, deadlines: &e.deadlines,
-		commit: e.commit, lose: e.lose, protocolError: e.protocolError,
-	}
-	e.collector.early = make(map[view.Process]*jobpb.Collected)
 }
 
 // stop ends the job on every peer and waits until each peer has confirmed that nothing of it is

@@ -16,7 +16,7 @@ import (
 type detectorGroup struct {
 	j          *run
 	members    []p2ppeer.ID
-	detector   *faultdetect.Group // nil until all peers have started
+	detector   *faultdetect.Group // nil until all peers have started, or have reconnected to a new process
 	generation uint32
 	formed     time.Time
 	failed     chan struct{} // holds a token when the detector may have failed a peer
@@ -41,16 +41,21 @@ func (g *detectorGroup) join(job string, members []p2ppeer.ID, hang time.Duratio
 	})
 }
 
-// form makes the peers of these links, in this order, and the submitter's peer members of a
-// detector group of the current generation.
-func (g *detectorGroup) form(links []*link) error {
-	var members []p2ppeer.ID
+// membersOf returns the peers of these links, in this order, and the submitter's peer.
+func (g *detectorGroup) membersOf(links []*link) (members []p2ppeer.ID) {
 	for _, l := range links {
 		members = append(members, l.peer)
 	}
 	if self := g.j.s.cfg.Host.ID(); !slices.Contains(members, self) {
 		members = append(members, self)
 	}
+	return members
+}
+
+// form makes the peers of these links, in this order, and the submitter's peer members of a
+// detector group of the current generation.
+func (g *detectorGroup) form(links []*link) error {
+	members := g.membersOf(links)
 	detector, err := g.join(jobpb.GroupAgain(g.j.spec.ID, g.generation), members, g.j.hang(), links...)
 	if err != nil {
 		return fmt.Errorf("join the fault detector: %w", err)
@@ -69,7 +74,9 @@ func (g *detectorGroup) regroup(links []*link) error {
 	if err := g.form(links); err != nil {
 		return err
 	}
-	before.Close()
+	if before != nil {
+		before.Close()
+	}
 	m := g.joinMessage(g.members...)
 	for _, l := range links {
 		l.leaveGroup()
@@ -137,6 +144,21 @@ const regroupAfter = time.Second
 func (g *detectorGroup) concerned(generation uint32) bool {
 	return generation == g.generation && time.Since(g.formed) > regroupAfter
 }
+
+// question makes the detector question a peer, unless the peer is outside the group.
+func (g *detectorGroup) question(p p2ppeer.ID) {
+	if g.detector != nil {
+		g.detector.Report(p)
+	}
+}
+
+// generationsOf is the number of generations that a process of the submitter can form.
+const generationsOf = 1 << 18
+
+// firstGeneration returns the first generation of a process of the submitter with the given number in
+// the view group. A peer refuses a generation that is not later than its own, so each process has its
+// own range, after those of the earlier processes.
+func firstGeneration(number int) uint32 { return uint32(number) * generationsOf }
 
 // remove removes a peer that the job has given up.
 func (g *detectorGroup) remove(l *link) {

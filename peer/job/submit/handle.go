@@ -47,7 +47,7 @@ func (e *execution) handle(h received) *job.Result {
 		return e.lose(h.link, "the connection to it broke", h.err)
 	case garbled(h.err):
 		return e.protocolError(h.link, h.err)
-	case h.err != nil && (e.partition.active || e.resumption != nil):
+	case h.err != nil && e.partition.active:
 		return e.disconnect(h.link, h.err)
 	case h.err != nil && e.peers.mayReconnect(h.link, h.err):
 		e.recruitment.abandonAdditions(h.link)
@@ -59,10 +59,8 @@ func (e *execution) handle(h received) *job.Result {
 	if reason := h.msg.GetOutside().GetReason(); reason != "" {
 		return e.lose(h.link, plain(reason), errOutside)
 	}
-	if e.resumption != nil {
-		if meant, err := e.resumption.handle(h.link, h.msg); meant {
-			return e.protocolError(h.link, err)
-		}
+	if e.concernsEarlierProcess(h) {
+		return nil
 	}
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Staging: // it only shows that the peer is connected, as receive has noted
@@ -86,7 +84,7 @@ func (e *execution) handle(h received) *job.Result {
 	if !ok || e.peers.runsOn[p] != h.link {
 		return e.protocolError(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
-	if (e.resumption != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
+	if h.msg.GetOutput() == nil && e.state.View().State(p) == view.Vacant {
 		if err := e.toJoin.add(p, h); err != nil {
 			return e.protocolError(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
 		}
@@ -115,7 +113,7 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	case *jobpb.FromPeer_Ahead:
 		return e.apply(e.state.Apply(job.Ahead{Process: p}))
 	case *jobpb.FromPeer_Stalled:
-		if e.partition.active || e.resumption != nil || !e.views.inTouch() {
+		if e.partition.active || !e.views.inTouch() {
 			return nil
 		}
 		var r *job.Result
@@ -152,10 +150,9 @@ func (e *execution) handleReport(p view.Process, h received) *job.Result {
 }
 
 // exited handles the end of a process. The report must not contradict earlier messages: the peer
-// reports a call of mpj.Init before the exit, and mpj.Init returns only once the job has begun. The
-// submitter of a resumed job does not know all earlier messages, so it does not check this.
+// reports a call of mpj.Init before the exit, and mpj.Init returns only once the job has begun.
 func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
-	if e.resumption == nil && e.state.View().Live(p) && (x.Initialized && !e.state.Called(p) || x.Finalized && !e.state.Begun()) {
+	if e.state.View().Live(p) && (x.Initialized && !e.state.Called(p) || x.Finalized && !e.state.Begun()) {
 		return e.protocolError(l, fmt.Errorf("the reported end of process %v contradicts earlier messages about mpj.Init", p))
 	}
 	if e.entry != nil && x.Good() {
@@ -168,7 +165,7 @@ func (e *execution) exited(l *link, p view.Process, x job.Exit) *job.Result {
 func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 	r := m.ProtoReflect()
 	body := r.WhichOneof(r.Descriptor().Oneofs().ByName("body"))
-	if body == nil || m.GetAgreed() != nil { // which is about the whole view
+	if body == nil {
 		return p, false
 	}
 	about, ok := r.Get(body).Message().Interface().(interface{ GetProcess() *jobpb.Process })
@@ -253,8 +250,6 @@ func (e *execution) apply(s job.Effects) *job.Result {
 func (e *execution) carryOut(s job.Effects) *job.Result {
 	if s.View != nil {
 		e.outputs.recordLeaders(*s.View)
-	}
-	if s.View != nil && e.resumption == nil {
 		e.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
 	if s.Begin {
@@ -290,14 +285,10 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 // joined lets a process that is now in the view leave mpj.Init, unless it was lost meanwhile.
 func (e *execution) joined(p view.Process) *job.Result {
 	l := e.peers.runsOn[p]
-	if l == nil { // another submitter with the same key let it join
-		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on an unknown peer", p.Rank, p.Replica))
-		return nil
-	}
 	l.recruit = nil
 	delete(l.added, p)
-	if errors.Is(l.err, errUnknown) {
-		e.j.warn(fmt.Sprintf("rank %d replica %d joined after the start of the job, on a peer that could not be recorded: its output is not shown, and lost replicas are not replaced", p.Rank, p.Replica))
+	if errors.Is(l.err, errUnknown) { // another process of the submitter let it join
+		e.j.warn(fmt.Sprintf("rank %d replica %d joined after the start of the job, on a peer that is not recorded: its output is not shown, and lost replicas are not replaced", p.Rank, p.Replica))
 		return nil
 	}
 	if l.err != nil {

@@ -48,9 +48,10 @@ type Kept struct {
 	Ends     time.Time   `json:"ends"`               // deadline by --timeout; zero: none
 	Identity []byte      `json:"identity,omitempty"` // private key of the submitter; see Handed
 	Peers    []KeptPeer  `json:"peers"`
-	Begin    []byte      `json:"begin,omitempty"`  // encoded message that lets processes leave mpj.Init; equal for all peers
-	Result   *job.Result `json:"result,omitempty"` // nil: no result yet
-	Rest     []Output    `json:"rest,omitempty"`   // with Result: output that the user may not have yet
+	Numbers  []int       `json:"numbers,omitempty"` // numbers in the view group of the processes that have resumed the job
+	Begin    []byte      `json:"begin,omitempty"`   // encoded message that lets processes leave mpj.Init; equal for all peers
+	Result   *job.Result `json:"result,omitempty"`  // nil: no result yet
+	Rest     []Output    `json:"rest,omitempty"`    // with Result: output that the user may not have yet
 }
 
 // An Output holds records that a rank has printed.
@@ -302,6 +303,12 @@ func (k *keeper) writePeers(m *membership) error {
 		}
 		k.kept.Peers = append(k.kept.Peers, p)
 	}
+	return k.write()
+}
+
+// writeNumber records a number in the view group before this process uses it.
+func (k *keeper) writeNumber(number int) error {
+	k.kept.Numbers = append(k.kept.Numbers, number)
 	return k.write()
 }
 

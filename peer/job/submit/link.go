@@ -3,6 +3,7 @@ package submit
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,6 +71,7 @@ type link struct {
 type session struct {
 	received     uint64             // number of messages received, except output
 	expected     uint64             // value of received that the peer reported when its stream was last reopened
+	earlier      uint64             // number of messages that an earlier process of the submitter may have received too
 	disconnected bool               // its stream is being reopened, see reconnect.go
 	since        time.Time          // when it was disconnected
 	reopened     time.Time          // when its stream was last reopened
@@ -83,7 +85,6 @@ type reported struct {
 	routes    []Route                      // routes of its processes; nil until reported
 	suspended bool                         // suspended by its owner
 	pauses    int                          // number of its suspend and resume reports
-	changes   peerReports                  // agreed changes, in a resumed job
 }
 
 // A wire is one stream of a link, with its outgoing messages.
@@ -187,6 +188,11 @@ func (w *wire) write() {
 			}
 		}
 	}
+}
+
+// allFailed reports whether all processes of the peer have failed in v.
+func (l *link) allFailed(v view.View) bool {
+	return !slices.ContainsFunc(l.processes, func(p view.Process) bool { return v.State(p) != view.Failed })
 }
 
 // send queues a message. It never blocks. It drops messages to a disconnected peer; resend repeats

@@ -19,7 +19,7 @@ import (
 func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
-		e.detection.detector.Report(id) // ignores peers outside the group
+		e.detection.question(id)
 	case e.views.group != nil && !e.partition.active && e.detection.concerned(m.GetGeneration()):
 		e.regroup()
 	}
@@ -41,16 +41,17 @@ func (e *execution) handleVerdicts() (r *job.Result) {
 }
 
 // handleFailure handles the detector's verdict that a peer has failed. While the submitter's peer
-// is out of touch with the majority, it may be the one that is cut off.
+// is out of touch with the majority, it may be the one that is cut off. If the majority is lost and the
+// job continues without it, nothing is left to wait for.
 func (e *execution) handleFailure(l *link) *job.Result {
 	switch {
 	case l.err != nil || l.retired:
 		return nil
 	case l.recruit != nil:
 		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
-	case e.partition.active || e.resumption != nil:
+	case e.partition.active:
 		return e.disconnect(l, nil)
-	case e.views.inTouch():
+	case e.views.inTouch() || e.views.cutOff() && !e.leaves():
 		return e.loseSilentPeer(l)
 	case e.partition.deferFailure(l):
 		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
@@ -108,7 +109,7 @@ func (e *execution) regroup() {
 
 // heal replaces lost replicas, unless it is unknown which are lost.
 func (e *execution) heal() {
-	if !e.partition.active && (e.resumption == nil || e.resumption.caughtUp && e.peers.numbersKnown()) {
+	if !e.partition.active && (!e.j.resumed || e.peers.numbersKnown()) {
 		e.recruitment.heal()
 	}
 }

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -131,15 +132,9 @@ func (m *membership) fault(doing string) error {
 }
 
 // broadcast sends a message to every peer that has been told to start.
-func (m *membership) broadcast(message *jobpb.ToPeer) { m.sendFrom(recruitStarting, message) }
-
-// ask sends a message to the members of the view group, to which this process does not belong.
-func (m *membership) ask(message *jobpb.ToPeer) { m.sendFrom(recruitJoining, message) }
-
-// sendFrom sends a message to all peers, but to recruits only from a phase on.
-func (m *membership) sendFrom(phase recruitPhase, message *jobpb.ToPeer) {
+func (m *membership) broadcast(message *jobpb.ToPeer) {
 	for _, l := range m.links {
-		if !l.retired && (l.recruit == nil || l.recruit.phase >= phase) {
+		if !l.retired && (l.recruit == nil || l.recruit.phase >= recruitStarting) {
 			l.send(message)
 		}
 	}
@@ -237,8 +232,8 @@ func (m *membership) unheardPeers(now time.Time, tolerated time.Duration) (out [
 	return out
 }
 
-// addPlaceholder adds a placeholder for a process that joins by change c if its peer could not be
-// recorded. The process continues to run: it may be the only one left of its rank.
+// addPlaceholder adds a placeholder for a process that joins by change c if its peer is not recorded.
+// The process continues to run: it may be the only one left of its rank.
 func (m *membership) addPlaceholder(c view.Change) {
 	if _, known := m.runsOn[c.Process]; known || !c.Joins() {
 		return
@@ -248,3 +243,5 @@ func (m *membership) addPlaceholder(c view.Change) {
 	l.cancel()
 	m.runsOn[c.Process] = l
 }
+
+var errUnknown = errors.New("its peer is unknown")

@@ -58,24 +58,27 @@ func (p *part) agree() {
 	for _, member := range m.Views {
 		peers = append(peers, m.Group[member])
 	}
-	p.vote(peers, len(peers))
+	p.vote(&jobpb.Agree{Peers: peers, First: uint32(len(peers))})
 }
 
 // agreeLate joins the view group for a part that came later, when it has been told to begin.
 func (p *part) agreeLate() {
 	for _, m := range p.kept {
 		if a := m.GetAgree(); a != nil && p.views == nil {
-			p.vote(a.Peers, int(a.First))
+			p.vote(a)
 		}
 	}
 }
 
-func (p *part) vote(peers [][]byte, first int) {
+func (p *part) vote(m *jobpb.Agree) {
 	c := viewgroup.GroupConfig{
-		Job: p.spec.ID, First: first, Members: viewgroup.Members(first), View: view.New(p.spec.N, p.spec.R),
+		Job: p.spec.ID, First: int(m.First), Members: viewgroup.Members(int(m.First)), View: view.New(p.spec.N, p.spec.R), RunsOn: make(map[view.Process]int),
 		Committed: func([]viewgroup.Committed, view.View) {}, Came: func(viewgroup.Newcomer) {}, Contact: func(viewgroup.Contact) {},
 	}
-	for i, b := range peers {
+	for i, number := range m.RunsOn {
+		c.RunsOn[c.View.Processes()[i]] = int(number)
+	}
+	for i, b := range m.Peers {
 		id := p2ppeer.ID(b)
 		if c.Peers = append(c.Peers, id); id == p.peer.ID() {
 			c.Self = i

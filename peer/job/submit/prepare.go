@@ -184,6 +184,7 @@ func unexpected(m *jobpb.FromPeer) error {
 // start sends every peer the membership table and asks it to start its processes.
 func (u *startup) start(ctx context.Context) error {
 	u.j.phase(Starting, 0, 0)
+	u.views.number(u.detection.membersOf(u.peers.links))
 	if err := u.j.keeper.writePeers(u.peers); err != nil {
 		u.j.stopKeeping(err)
 	}
@@ -233,9 +234,6 @@ func (u *startup) join() error {
 	var err error
 	if m.GetJoin().Views, err = u.views.join(u.detection.members, u.view); err != nil {
 		return err
-	}
-	if err := u.j.keeper.writePeers(u.peers); err != nil { // the peers' numbers are new
-		u.j.warn(unreplaced(err))
 	}
 	u.peers.broadcast(m)
 	for _, l := range u.peers.links {

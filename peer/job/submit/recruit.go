@@ -33,9 +33,7 @@ import (
 //	    |-- Begin ---------------------------->|  in the view; asks another replica for what it lacks
 //	    |<-- Healed ---------------------------|
 //
-// So no other process buffers messages for it before it waits in mpj.Init. The submitter of a
-// resumed job is not in the view group. It sends Agree first, and Introduce in place of Joined; the
-// peers get views and membership rows from each other.
+// So no other process buffers messages for it before it waits in mpj.Init.
 //
 // See addition.go for a process on a peer that already takes part in the job.
 type recruit struct {
@@ -133,9 +131,8 @@ func (c *recruitment) releaseUnneeded() {
 				l.lose(fmt.Errorf("no confirmation for %v that it has stopped", retireFor))
 			}
 		case len(l.added) > 0:
-		case r == nil && c.j.resumed: // they end by themselves once their votes are not needed
 		case r == nil:
-			if !slices.ContainsFunc(l.processes, c.state.View().Has) && c.views.mayEndPart(l) {
+			if l.allFailed(c.state.View()) && c.views.mayEndPart(l) {
 				c.retire(l, "all its processes have failed")
 			}
 		case !c.state.Lacks(r.process.Rank):
@@ -188,12 +185,6 @@ func (c *recruitment) handleRecruit(h received) *job.Result {
 	l, m := h.link, h.msg
 	r := l.recruit
 	if h.err == nil && m.GetSuspect() != nil { // it may be about the submitter's peer, which has reconnected
-		return nil
-	}
-	if c.j.resumed && r.phase == recruitJoining && m.GetAgreed() != nil { // the view group sends it all views
-		if err := l.reported.changes.add(m.GetAgreed()); err != nil {
-			l.lose(err)
-		}
 		return nil
 	}
 	if r.phase == recruitJoining { // joined handles the loss once the process is in the view
@@ -269,7 +260,7 @@ func (c *recruitment) startRecruit(l *link) {
 }
 
 // enter requests the view in which a recruit joins its rank. The recruit waits in mpj.Init and has
-// a key. Before that, enter tells all peers where the process runs.
+// a key. Before that, enter records the recruit and tells all peers where the process runs.
 func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	p := r.process
 	s := c.state.Apply(job.Recruited{Process: p})
@@ -279,27 +270,16 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	}
 	r.phase = recruitJoining
 	undo := c.views.registerRecruit(l, p, key)
-	err := c.j.keeper.writePeers(c.peers)
-	if err != nil && c.j.resumed { // a later process would give its number to another peer
+	if err := c.j.keeper.writePeers(c.peers); err != nil { // a later process would give the number to another peer
 		r.phase = recruitEntering
 		undo()
 		c.state.Apply(job.JoinWithdrawn{Rank: p.Rank})
+		c.tellLacking(p.Rank, fmt.Sprintf("a new replica cannot be recorded: %v", err))
 		c.dropAddition(l, r, err)
 		return nil
 	}
-	if err != nil {
-		c.j.warn(fmt.Sprintf("if this p2prun is killed, p2prun --attach will not show the output of rank %d replica %d: %v", p.Rank, p.Replica, err))
-	}
 	c.peers.runsOn[p] = l
-	if c.j.resumed {
-		if l.recruit != nil {
-			l.send(c.views.agreeMessage())
-		}
-		return c.requestJoin(l, p, s)
-	}
-	c.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: c.peers.row(l, p)}})
-	c.views.introduce(l, p)
-	return c.apply(s)
+	return c.requestJoin(l, p, s)
 }
 
 // healed handles the report that a new process has caught up with the others of its rank. ended is true if the
@@ -351,10 +331,10 @@ func (c *recruitment) reportRecoveries() {
 		plural(uint64(len(c.recoveries)), "new replica"), (sum / time.Duration(len(c.recoveries))).Seconds(), longest.Seconds())})
 }
 
-// requestJoin requests that process p, which runs on l, join the view by the change in s.
+// requestJoin tells all peers where process p runs, and requests that it join the view by the change
+// in s.
 func (c *recruitment) requestJoin(l *link, p view.Process, s job.Effects) *job.Result {
-	if l.number > 0 {
-		c.peers.ask(c.views.introduceMessage(l, p))
-	}
+	c.peers.broadcast(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: c.peers.row(l, p)}})
+	c.views.introduce(l, p)
 	return c.apply(s)
 }

@@ -87,9 +87,6 @@ const (
 // and the peers that were recently lost or could not help.
 func (c *recruitment) excludedPeers(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(c.j.known.excluded)
-	if c.j.resumed { // in the view group, its number stands for the previous process
-		out[c.j.s.cfg.Host.ID()] = true
-	}
 	for _, l := range c.peers.links {
 		if l.err == nil && hosts[l.peer] == nil {
 			out[l.peer] = true
@@ -183,7 +180,7 @@ func (c *recruitment) handleFound(f finding) {
 	}}})
 }
 
-// tellWait tells the user why a rank still lacks a replica, once per reason.
+// tellWait tells the user why no peer was found for a rank.
 func (c *recruitment) tellWait(rank int, err error) {
 	why := "no peer that is asked grants a slot"
 	if errors.Is(err, errNoOther) {
@@ -192,6 +189,11 @@ func (c *recruitment) tellWait(rank int, err error) {
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok && short.Reasons[reservation.SameMachine] == short.Considered {
 		why = "the peers with a free slot are on machines that run the rank already"
 	}
+	c.tellLacking(rank, why)
+}
+
+// tellLacking tells the user that a rank still lacks a replica, once per reason.
+func (c *recruitment) tellLacking(rank int, why string) {
 	if slices.Contains(c.lacking[rank], why) {
 		return
 	}

@@ -86,6 +86,7 @@ type part struct {
 	processes []view.Process
 	joining   *jobpb.Join
 	begun     bool // its processes have left mpj.Init
+	initial   bool // its process was there when the job, which is resumed, began
 	group     *faultdetect.Group
 	views     *viewgroup.Group
 	offered   []func()

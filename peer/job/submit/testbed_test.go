@@ -58,6 +58,7 @@ type bed struct {
 	submitter *Submitter
 	peers     []*member
 	stage     stage // runs the played peers
+	agreement *agreement
 }
 
 // newBed returns a bed of peers with the given numbers of slots. The submitter's own peer has none.

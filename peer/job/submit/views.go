@@ -18,8 +18,11 @@ import (
 type viewGroup struct {
 	j      *run
 	peers  *membership
-	group  *viewgroup.Group // nil: the submitter alone makes the views, or resumes the job
+	group  *viewgroup.Group // nil: the submitter alone makes the views
 	events *agreed
+
+	numbers []int // numbers of the submitter's later processes, this process's last; the first one has 0
+	behind  bool  // this process has resumed the job and has not been in touch yet
 }
 
 // An agreed queues the view group's events until the job handles them. The queue is short: each
@@ -57,12 +60,28 @@ func (a *agreed) take() (changes []viewgroup.Committed, contact viewgroup.Contac
 	return changes, a.contact, turned
 }
 
-// join starts the view group of these members of the detector group. It returns the
-// indices of all of them, in the order in which they are preferred as voters. It returns
-// none if there is no group: the submitter of a job without replicas ends it whatever fails, and
-// neither of two peers is a majority.
+// hasGroup reports whether a job with r replicas per rank and the given number of members of the
+// detector group has a view group. The submitter of a job without replicas ends it whatever fails,
+// and neither of two peers is a majority.
+func hasGroup(r, members int) bool { return r > 1 && viewgroup.Members(members) >= 3 }
+
+// number numbers the peers of a job that starts, for its view group, if it is to have one.
+func (g *viewGroup) number(members []p2ppeer.ID) {
+	if !hasGroup(g.j.req.R, len(members)) {
+		return
+	}
+	for i, member := range g.voters(members) {
+		if l := g.peers.linkTo(members[member]); l != nil {
+			l.number = i
+		}
+	}
+}
+
+// join starts the view group of these members of the detector group, which number has numbered. It
+// returns the indices of all of them, in the order in which they are preferred as voters. It returns
+// none if there is no group.
 func (g *viewGroup) join(members []p2ppeer.ID, v view.View) ([]uint32, error) {
-	if g.j.req.R < 2 || viewgroup.Members(len(members)) < 3 {
+	if !hasGroup(g.j.req.R, len(members)) {
 		return nil, nil
 	}
 	order := g.voters(members)
@@ -75,7 +94,6 @@ func (g *viewGroup) join(members []p2ppeer.ID, v view.View) ([]uint32, error) {
 	for i, member := range order {
 		c.Peers = append(c.Peers, members[member])
 		if l := g.peers.linkTo(members[member]); l != nil {
-			l.number = i
 			for _, p := range l.processes {
 				c.RunsOn[p] = i
 			}
@@ -111,6 +129,14 @@ func (g *viewGroup) voters(members []p2ppeer.ID) []uint32 {
 	return append(order, others...)
 }
 
+// self returns the number of this process.
+func (g *viewGroup) self() int {
+	if len(g.numbers) == 0 {
+		return 0
+	}
+	return g.numbers[len(g.numbers)-1]
+}
+
 // sources returns the peers that requested a change, as far as they are known.
 func (g *viewGroup) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
 	for _, number := range c.By {
@@ -137,24 +163,75 @@ func (g *viewGroup) accusation(c viewgroup.Committed) string {
 	return fmt.Sprintf("failed, say the peers %s", strings.Join(names, ", "))
 }
 
-// agreeMessage tells a new peer of the job the members of the view group, including itself.
-func (g *viewGroup) agreeMessage() *jobpb.ToPeer {
-	m := &jobpb.Agree{Peers: [][]byte{[]byte(g.j.s.cfg.Host.ID())}, First: 1, NewProcess: g.j.resumed}
+// A roster lists the peers that have ever had a number in the view group, by number.
+type roster struct {
+	peers  []p2ppeer.ID // "": the number was never used
+	first  int          // number of peers at the start
+	runsOn []int        // number of the peer of each process at the start, rank by rank
+}
+
+// roster returns the peers of the view group.
+func (g *viewGroup) roster() (r roster) {
+	set := func(number int, id p2ppeer.ID) {
+		r.peers = append(r.peers, make([]p2ppeer.ID, max(0, number+1-len(r.peers)))...)
+		r.peers[number] = id
+	}
+	self := g.j.s.cfg.Host.ID()
+	set(0, self)
+	r.first = 1
+	for _, number := range g.numbers {
+		set(number, self)
+	}
 	for _, l := range g.peers.links {
-		for l.number >= len(m.Peers) {
-			m.Peers = append(m.Peers, nil)
-		}
 		if l.number > 0 {
-			m.Peers[l.number] = []byte(l.peer)
+			set(l.number, l.peer)
 		}
 		if l.processes[0].Replica < g.j.req.R {
-			m.First = max(m.First, uint32(l.number)+1)
+			r.first = max(r.first, l.number+1)
 		}
 	}
 	for _, p := range view.New(g.j.req.N, g.j.req.R).Processes() {
-		m.RunsOn = append(m.RunsOn, uint32(g.peers.runsOn[p].number))
+		r.runsOn = append(r.runsOn, g.peers.runsOn[p].number)
+	}
+	return r
+}
+
+// agreeMessage tells a new peer of the job the members of the view group, including itself.
+func (g *viewGroup) agreeMessage() *jobpb.ToPeer {
+	r := g.roster()
+	m := &jobpb.Agree{First: uint32(r.first)}
+	for _, id := range r.peers {
+		m.Peers = append(m.Peers, []byte(id))
+	}
+	for _, number := range r.runsOn {
+		m.RunsOn = append(m.RunsOn, uint32(number))
 	}
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: m}}
+}
+
+// rejoin joins the view group of a job that an earlier process of the submitter started, under the
+// last of g.numbers. v is the job's first view.
+func (g *viewGroup) rejoin(v view.View) error {
+	r, self := g.roster(), g.self()
+	n := &viewgroup.Newcomer{Peer: self, ID: g.j.s.cfg.Host.ID(), Process: viewgroup.NoProcess}
+	if err := n.Sign(g.j.s.cfg.Key, g.j.spec.ID); err != nil {
+		return err
+	}
+	c := viewgroup.GroupConfig{
+		Job: g.j.spec.ID, Peers: r.peers, First: r.first, Members: viewgroup.Members(r.first), Self: self,
+		View: v, RunsOn: make(map[view.Process]int), Introduction: n,
+		Committed: g.events.committed, Contact: g.events.contacted,
+		Came: func(viewgroup.Newcomer) {}, // their peers are recorded
+	}
+	for i, p := range v.Processes() {
+		c.RunsOn[p] = r.runsOn[i]
+	}
+	var err error
+	if g.group, err = g.j.s.cfg.Views.Join(c); err != nil {
+		return fmt.Errorf("join the view group: %w", err)
+	}
+	g.behind = true
+	return nil
 }
 
 // registerRecruit records the process of a recruit, and gives its peer an unused number in the view
@@ -164,8 +241,8 @@ func (g *viewGroup) registerRecruit(l *link, p view.Process, key []byte) (undo f
 	number, processes := l.number, l.processes
 	if l.recruit == nil {
 		l.processes = append(slices.Clone(l.processes), p)
-	} else if (g.group != nil || g.j.resumed) && l.peer != g.j.s.cfg.Host.ID() {
-		l.number = len(g.agreeMessage().GetAgree().Peers)
+	} else if g.group != nil && l.peer != g.j.s.cfg.Host.ID() {
+		l.number = len(g.roster().peers)
 	}
 	l.keys[p] = key
 	return func() {
@@ -199,32 +276,6 @@ func (g *viewGroup) newcomer(l *link, p view.Process) viewgroup.Newcomer {
 	return n
 }
 
-// introduceMessage asks the view group to add the peer of l, where p runs.
-func (g *viewGroup) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
-	n := g.newcomer(l, p)
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Row: n.Row, Signature: n.Signature}}}
-}
-
-// proposeMessage requests a change, signed by the submitter's peer. The signature makes it valid
-// although this process is not in the view group.
-func (g *viewGroup) proposeMessage(c view.Change) *jobpb.ToPeer {
-	m := jobpb.FromChange(c, 0)
-	p, err := viewgroup.Sign(g.j.s.cfg.Key, g.j.spec.ID, 0, c)
-	if err != nil { // the peers refuse the change, and this warning tells the user why
-		g.j.warn(err.Error())
-	}
-	m.Signature = p.Signature
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
-}
-
-// repeatJoin repeats to a peer that p is to join, since the peer may have missed it.
-func (g *viewGroup) repeatJoin(to *link, p view.Process) {
-	if l := g.peers.runsOn[p]; l.number > 0 {
-		to.send(g.introduceMessage(l, p))
-	}
-	to.send(g.proposeMessage(view.Change{Process: p, To: view.Live}))
-}
-
 // mayEndPart reports whether the job's part at a peer can end without harm to the view group. If the
 // peer votes, mayEndPart asks the group to remove it first: several voters that leave at once could
 // break the majority. The submitter's own peer stays a member.
@@ -242,11 +293,19 @@ func (g *viewGroup) inTouch() bool {
 	return g.group == nil || g.group.Contact() == viewgroup.InTouch
 }
 
+// cutOff reports whether the submitter is cut off from the majority of the view group.
+func (g *viewGroup) cutOff() bool {
+	return g.group != nil && g.group.Contact() == viewgroup.CutOff
+}
+
 // majorityElsewhere reports whether the voters that are not known to be lost are a majority without
-// the submitter.
+// the submitter. A new process that is behind does not know the voters, so each peer may be one.
 func (g *viewGroup) majorityElsewhere() bool {
-	if g.group == nil {
+	switch {
+	case g.group == nil:
 		return false
+	case g.behind:
+		return len(g.peers.partners()) > 0
 	}
 	left := g.peers.count(func(l *link) bool { return !l.retired && l.peer != g.j.s.cfg.Host.ID() && g.group.Votes(l.peer) })
 	return 2*left > g.group.Voters()
@@ -255,13 +314,10 @@ func (g *viewGroup) majorityElsewhere() bool {
 // propose requests a change of the view. It returns false if there is no view group, so that the
 // change takes effect at once.
 func (g *viewGroup) propose(c view.Change) bool {
-	switch {
-	case g.j.resumed:
-		g.peers.ask(g.proposeMessage(c))
-	case g.group != nil:
+	if g.group != nil {
 		g.group.Propose(c)
 	}
-	return g.j.resumed || g.group != nil
+	return g.group != nil
 }
 
 // remove removes a peer that the job has given up.
