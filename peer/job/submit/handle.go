@@ -93,6 +93,19 @@ func (e *execution) handle(h received) *job.Result {
 	return e.handleReport(p, h)
 }
 
+// concernsEarlierProcess reports whether a peer repeats a message that concerned an earlier process
+// of the submitter only.
+func (e *execution) concernsEarlierProcess(h received) bool {
+	if h.msg == nil || h.link.session.received > h.link.session.earlier {
+		return false
+	}
+	switch h.msg.Body.(type) {
+	case *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started, *jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
+		return true
+	}
+	return false
+}
+
 // handleReport handles a peer's message about its process p.
 func (e *execution) handleReport(p view.Process, h received) *job.Result {
 	switch b := h.msg.Body.(type) {

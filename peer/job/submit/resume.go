@@ -87,7 +87,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, events *EventQueue) j
 		}
 		return j.conclude(*over)
 	}
-	if r := e.resume(); r != nil {
+	if r := joinAgain(e); r != nil {
 		e.close()
 		if ctx.Err() != nil {
 			r = stoppedBy(ctx, j.req)
@@ -100,9 +100,9 @@ func (s *Submitter) Attach(ctx context.Context, id string, events *EventQueue) j
 	return j.conclude(e.finish(ctx, nil))
 }
 
-// resume joins the view group under a number that was never used. The result is not nil if that is
-// impossible.
-func (e *execution) resume() *job.Result {
+// joinAgain joins the view group of a resumed job under a number that was never used. The result is
+// not nil if that is impossible.
+func joinAgain(e *execution) *job.Result {
 	first := slices.DeleteFunc(slices.Clone(e.peers.links), func(l *link) bool { return l.processes[0].Replica >= e.j.req.R })
 	if !hasGroup(e.j.req.R, len(e.detection.membersOf(first))) {
 		return e.j.nothingLeft() // its peers do not continue without the submitter
@@ -187,19 +187,6 @@ func readAddrs(texts []string) (all []ma.Multiaddr) {
 		}
 	}
 	return all
-}
-
-// concernsEarlierProcess reports whether a peer repeats a message that concerned an earlier process
-// of the submitter only.
-func (e *execution) concernsEarlierProcess(h received) bool {
-	if h.msg == nil || h.link.session.received > h.link.session.earlier {
-		return false
-	}
-	switch h.msg.Body.(type) {
-	case *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started, *jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
-		return true
-	}
-	return false
 }
 
 // nothingLeft returns the result of a job that no peer runs any more.

@@ -389,7 +389,7 @@ func TestEachResumptionHasANumberOfItsOwn(t *testing.T) {
 		j, _ := b.submitter.runAgain(k)
 		j.events = Showing(func(Event) error { return nil })
 		e := newResumption(j, make([][2]uint64, 1), newTranscripts(1), nil)
-		if r := e.resume(); r != nil {
+		if r := joinAgain(e); r != nil {
 			t.Fatalf("result %+v", r)
 		}
 		kept, err := readKept(k.dir)

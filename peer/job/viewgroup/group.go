@@ -108,12 +108,11 @@ func (g *Group) Propose(c view.Change) {
 		g.log.Error().Err(err).Msg("change of the view not proposed")
 		return
 	}
-	g.Forward(p)
+	g.forward(p)
 }
 
-// Forward proposes a change that another peer has signed: a submitter that is not part of the group. It
-// does not block.
-func (g *Group) Forward(p Proposal) {
+// forward passes a signed proposal to the member, and does not block.
+func (g *Group) forward(p Proposal) {
 	g.mu.Lock()
 	g.proposed = append(g.proposed, p)
 	g.mu.Unlock()

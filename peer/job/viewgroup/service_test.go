@@ -144,7 +144,7 @@ func (g *testGroup) fail(i, rank int) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.groups[i].Forward(p)
+	g.groups[i].forward(p)
 }
 
 // wantAgreed checks that these peers have equal views, in which the given number of processes has failed.
@@ -385,7 +385,7 @@ func TestV4ProposalsForOtherPeersAreRejected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.groups[1].Forward(forged)
+			g.groups[1].forward(forged)
 		}
 		time.Sleep(time.Second)
 		g.fail(0, 0) // the first effective change
