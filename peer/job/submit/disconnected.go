@@ -206,9 +206,17 @@ func isDisconnected(l *link) bool {
 
 // awaits reports whether a partitioned submitter waits for a peer to reconnect and to repeat its
 // messages. v is the view that results from the held changes. If all processes of a disconnected peer
-// have failed in v, its part of the job has ended.
-func awaits(l *link, v view.View) bool {
-	return isDisconnected(l) && !(l.session.disconnected && l.allFailed(v))
+// have failed in v, its part of the job has ended, unless the peer itself has requested that: then it
+// knows how they ended.
+func (p *partition) awaits(l *link, v view.View) bool {
+	return isDisconnected(l) && !(l.session.disconnected && l.allFailed(v) && !p.knowsEnd(l))
+}
+
+// knowsEnd reports whether a held change fails a process at the request of its own peer.
+func (p *partition) knowsEnd(l *link) bool {
+	return slices.ContainsFunc(p.changes, func(c viewgroup.Committed) bool {
+		return c.Change.To == view.Failed && slices.Contains(l.processes, c.Change.Process) && slices.Contains(c.By, l.number)
+	})
 }
 
 // rejoin resumes normal operation once the views are certain, and each other peer has reconnected or
@@ -219,7 +227,7 @@ func (e *execution) rejoin() (r *job.Result) {
 		e.deadlines.peers = nil
 		return nil
 	}
-	if slices.ContainsFunc(e.peers.links, func(l *link) bool { return awaits(l, v) }) {
+	if slices.ContainsFunc(e.peers.links, func(l *link) bool { return e.partition.awaits(l, v) }) {
 		if e.deadlines.peers == nil {
 			e.deadlines.peers = time.After(e.j.s.waits.reconnect)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // resuming makes a peer of b follow a script whenever it is asked to resume its part. The stream
@@ -50,6 +51,22 @@ func (b *bed) partedOn() *execution {
 		}
 	})
 	return e
+}
+
+// TestPeerThatKnowsItsEndIsAwaited checks which peers a partitioned submitter waits for if all their processes have
+// failed: only those that requested it. The others have failed with their processes.
+func TestPeerThatKnowsItsEndIsAwaited(t *testing.T) {
+	v := view.New(1, 3)
+	for by, want := range map[int]bool{1: true, 2: false} {
+		p := proc(0, 1)
+		l := newLink(reservation.Placement{}, p)
+		defer l.close()
+		l.number, l.session.disconnected = 1, true
+		held := partition{active: true, changes: []viewgroup.Committed{{Change: view.Change{Process: p, To: view.Failed}, Epoch: 2, By: []int{by}}}}
+		if got := held.awaits(l, held.viewAfter(v)); got != want {
+			t.Errorf("peer 1 is awaited: %v, want %v, after peer %d has requested the failure of its process", got, want, by)
+		}
+	}
 }
 
 // agreeing makes the submitter and some peers of b members of a view group for e. All of them may
