@@ -194,15 +194,16 @@ func NewService(h host.Host, c Config) (*Service, error) {
 			return nil, err
 		}
 	}
-	s.serving.Go(s.removeStale) // ends with ctx
+	stale := s.scratch
+	s.serving.Go(func() { s.removeStale(stale) }) // ends with ctx
 	h.SetStreamHandler(ControlProtocol, s.handle(s.serveControl))
 	h.SetStreamHandler(ChannelProtocol, s.handle(s.serveChannel))
 	return s, nil
 }
 
-// removeStale removes the scratch folders of an earlier peer, which may take long.
-func (s *Service) removeStale() {
-	if err := scratch.RemoveStale(s.ctx, s.scratch); err != nil && s.ctx.Err() == nil {
+// removeStale removes the scratch folders of an earlier peer in a folder, which may take long.
+func (s *Service) removeStale(folder string) {
+	if err := scratch.RemoveStale(s.ctx, folder); err != nil && s.ctx.Err() == nil {
 		s.config.Log.Error().Err(err).Msg("scratch folders of an earlier peer not removed")
 	}
 }
