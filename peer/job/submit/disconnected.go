@@ -40,6 +40,8 @@ const MaxAway = time.Hour
 // A partition is the state of a submitter that may be behind the majority of the view group.
 type partition struct {
 	active  bool                  // the majority may continue without the submitter
+	since   time.Time             // beginning of the partition; zero: an earlier process was cut off
+	patient bool                  // peers with live processes get more time: this process has yet to find them
 	silent  []*link               // to peers that the detector failed while out of touch
 	changes []viewgroup.Committed // agreed on while partitioned, not applied yet
 }
@@ -127,7 +129,8 @@ func (e *execution) detectSleep() (r *job.Result) {
 
 // beginPartition starts the reconnect deadline and disconnects the silent peers.
 func (e *execution) beginPartition(why string) (r *job.Result) {
-	e.partition.active, e.deadlines.reconnect = true, time.After(e.j.req.Away)
+	e.partition.active, e.partition.since = true, time.Now()
+	e.deadlines.reconnect = time.After(e.j.req.Away)
 	e.j.warn(fmt.Sprintf("%s; waiting up to %v to reconnect", why, e.j.req.Away))
 	for _, l := range e.partition.takeSilent() {
 		r = cmp.Or(r, e.disconnect(l, nil))
@@ -223,8 +226,8 @@ func (p *partition) knowsEnd(l *link) bool {
 // is lost.
 func (e *execution) rejoin() (r *job.Result) {
 	v := e.partition.viewAfter(e.state.View())
-	if !e.views.inTouch() && !e.state.Decided(v) {
-		e.deadlines.peers = nil
+	if !e.views.inTouch() && !(e.state.Decided(v) && e.peers.backSince(e.partition.since)) {
+		e.deadlines.peers = nil // this machine may still be cut off
 		return nil
 	}
 	if slices.ContainsFunc(e.peers.links, func(l *link) bool { return e.partition.awaits(l, v) }) {
@@ -251,12 +254,25 @@ func (e *execution) applyHeld() (r *job.Result) {
 }
 
 // dropLatePeers continues without the peers that have not reconnected in time. If this process did
-// not run meanwhile, detectSleep has set another deadline.
-func (e *execution) dropLatePeers() *job.Result {
+// not run meanwhile, detectSleep has set another deadline. A process that has resumed the job may have
+// to look up the addresses of peers, which the view group may reach (V3).
+func (e *execution) dropLatePeers() (r *job.Result) {
 	if e.deadlines.peers != nil {
 		return nil
 	}
-	return e.loseDisconnected("it has not come back")
+	const why = "it has not come back"
+	if !e.partition.patient {
+		return e.loseDisconnected(why)
+	}
+	e.partition.patient = false
+	v := e.partition.viewAfter(e.state.View())
+	for _, l := range e.peers.links {
+		if isDisconnected(l) && !slices.ContainsFunc(l.processes, v.Live) {
+			r = cmp.Or(r, e.lose(l, why, errSilent))
+		}
+	}
+	e.deadlines.peers = time.After(e.j.s.waits.silence)
+	return r
 }
 
 // loseDisconnected gives up the disconnected peers.

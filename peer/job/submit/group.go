@@ -155,10 +155,10 @@ func (g *detectorGroup) question(p p2ppeer.ID) {
 // generationsOf is the number of generations that a process of the submitter can form.
 const generationsOf = 1 << 18
 
-// firstGeneration returns the first generation of a process of the submitter with the given number in
-// the view group. A peer refuses a generation that is not later than its own, so each process has its
-// own range, after those of the earlier processes.
-func firstGeneration(number int) uint32 { return uint32(number) * generationsOf }
+// firstGeneration returns the first generation of a process of the submitter that has resumed the job
+// after the given number of earlier processes. A peer refuses a generation that is not later than its
+// own, so each process has its own range, after those of the earlier ones.
+func firstGeneration(earlier int) uint32 { return uint32(earlier) * generationsOf }
 
 // remove removes a peer that the job has given up.
 func (g *detectorGroup) remove(l *link) {

@@ -221,6 +221,11 @@ func (m *membership) contacts() (cs []contact, links []*link) {
 	return cs, links
 }
 
+// backSince reports whether a peer has reconnected since the given time.
+func (m *membership) backSince(t time.Time) bool {
+	return m.count(func(l *link) bool { return !l.session.disconnected && l.session.reopened.After(t) }) > 0
+}
+
 // unheardPeers returns the links to peers that have not reported for the tolerated time.
 func (m *membership) unheardPeers(now time.Time, tolerated time.Duration) (out []*link) {
 	for _, l := range m.links {

@@ -88,10 +88,11 @@ func (s *Submitter) Attach(ctx context.Context, id string, events *EventQueue) j
 		return j.conclude(*over)
 	}
 	if r := joinAgain(e); r != nil {
-		e.close()
 		if ctx.Err() != nil {
 			r = stoppedBy(ctx, j.req)
+			e.stop(r.Message)
 		}
+		e.close()
 		return j.conclude(*r)
 	}
 	if lacks != nil {
@@ -111,7 +112,7 @@ func joinAgain(e *execution) *job.Result {
 	if e.peers.numbersKnown() {
 		number := len(e.views.roster().peers)
 		e.views.numbers = append(e.views.numbers, number)
-		e.detection.generation = firstGeneration(number)
+		e.detection.generation = firstGeneration(len(e.views.numbers))
 		if err = e.j.keeper.writeNumber(number); err == nil {
 			err = e.views.rejoin(e.state.View())
 		}
@@ -154,7 +155,8 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 	}
 	e := newExecution(j, r)
 	e.peers.serveSites()
-	e.begin, e.peers.reopens, e.partition.active = begin, true, true
+	e.begin, e.peers.reopens = begin, true
+	e.partition.active, e.partition.patient = true, true
 	e.views.numbers = slices.Clone(j.keeper.kept.Numbers)
 	e.collector.early = make(map[view.Process]*jobpb.Collected)
 	e.outputs.resume(shown, printed)

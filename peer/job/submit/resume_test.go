@@ -396,7 +396,7 @@ func TestEachResumptionHasANumberOfItsOwn(t *testing.T) {
 		if n := len(kept.Numbers); err != nil || n != want-2 || kept.Numbers[n-1] != want || e.views.self() != want {
 			t.Errorf("kept the numbers %v (%v), used %d, want %d", kept.Numbers, err, e.views.self(), want)
 		}
-		if before := firstGeneration(want - 1); e.detection.generation <= before {
+		if before := firstGeneration(want - 3); e.detection.generation <= before {
 			t.Errorf("generation %d after %d", e.detection.generation, before)
 		}
 		e.close()
