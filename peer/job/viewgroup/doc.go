@@ -60,10 +60,11 @@
 // moment, the job ends.
 //
 // A leader that lies can withhold entries, or order the changes of other peers as it likes. It can take the vote of
-// the submitter's peer or keep it out, until that peer orders an election, some six seconds later. It can give two
-// peers different views if it finds a majority of the voters, itself included, for each of them; with an even number
-// of voters, half may suffice. Voters that have both views find that when they next show each other their logs, 0.3 s
-// later.
+// the submitter's peer or keep it out, until that peer orders an election, some six seconds later. The order has no
+// effect if the leader has cut another voter off and given the rest two changes of the voters that they cannot
+// apply: these ask for no votes, since they do not know who votes. It can give two peers different views if it
+// finds a majority of the voters, itself included, for each of them; with an even number of voters, half may
+// suffice. Voters that have both views find that when they next show each other their logs, 0.3 s later.
 //
 // A voter that forgets what it has acknowledged can have the same effect. A peer then stops when it hears that
 // the leader lacks what was agreed on, without the name of the liar. So does a peer with entries of a former
