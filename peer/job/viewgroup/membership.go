@@ -66,8 +66,8 @@ func (m *Member) returnLeadership() {
 
 // wantedMembership returns the next change towards the wanted membership, or nil. The rules, in order:
 //
-//   - A peer that has left the job, or has no live process and does not answer, is removed. An earlier number of the
-//     submitter's peer does not answer.
+//   - A peer that has left the job, or has no live process and does not answer, is removed, and so is an earlier
+//     number of the submitter's peer.
 //   - A newcomer is admitted.
 //   - The submitter's peer loses its vote while it is cut off.
 //   - The number of voters is that of Members. New voters must follow the log and know who votes, and are chosen by rank. A
@@ -78,7 +78,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
 	for _, id := range slices.Concat(voters, learners) {
 		mayGo := m.isSubmitter() || !working[int(id)-1] // see lawful
-		if m.gone[id] && mayGo || !working[int(id)-1] && m.missing(id, silentTicks) {
+		if m.gone[id] && mayGo || m.isReplaced(id) && !working[int(id)-1] || !working[int(id)-1] && m.missing(id, silentTicks) {
 			c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 			if m.isSubmitter() {
 				c.Context = m.config.Sign(removal(int(id) - 1))
@@ -94,7 +94,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	}
 	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.silent(id, silentTicks) })
 	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool {
-		return !m.heardRecently(id) || !m.follows(id) || !m.proofs.mayVote(int(id)-1)
+		return !m.heardRecently(id) || !m.follows(id) || !m.proofs.mayVote(int(id)-1) || m.replaces(id)
 	})
 	last := slices.MaxFunc(voters, m.byRank)
 	want := func(others []uint64) int { return min(m.config.Members, Members(len(voters)+len(others))) }
@@ -156,6 +156,18 @@ func (m *Member) lastSubmitter() (last int) {
 		}
 	}
 	return last
+}
+
+// isReplaced reports whether a peer has an earlier number of the submitter's peer.
+func (m *Member) isReplaced(id uint64) bool {
+	return m.config.isSubmitter(int(id)-1) && int(id)-1 < m.lastSubmitter()
+}
+
+// replaces reports whether a peer has the last number of the submitter's peer while an earlier one still votes. It
+// gets no vote before that one is removed: with one voter more, of which one is dead, the loss of any other voter
+// would stop the group.
+func (m *Member) replaces(id uint64) bool {
+	return int(id)-1 == m.lastSubmitter() && slices.ContainsFunc(m.conf.GetVoters(), m.isReplaced)
 }
 
 // isSubmitter reports whether this peer is the submitter's, with the last number that it has got.

@@ -140,3 +140,23 @@ func TestV4PeerWithTheNumberOfASubmitterHasNotItsRights(t *testing.T) {
 		}
 	}
 }
+
+// TestResumedSubmitterIsNoVoterTooMany cuts a new process of the submitter off as soon as it can vote. Its former number
+// does not vote any more then, so the others continue, also after another one has left.
+func TestResumedSubmitterIsNoVoterTooMany(t *testing.T) {
+	for seed := range uint64(10) {
+		const peers = 4
+		w := newWorld(t, 150+seed, peers)
+		w.ticks(3)
+		w.crash(submitterPeer)
+		w.until("another one leads", func() bool { return w.members[1].Leads() || w.members[2].Leads() })
+		k := w.resumes(peers)
+		w.until("the new process votes", func() bool { return w.members[1].Votes(k) && w.members[2].Votes(k) })
+		if w.members[1].Votes(submitterPeer) || w.members[2].Votes(submitterPeer) {
+			t.Errorf("its former number votes beside it: %s", w.state())
+		}
+		w.side[k] = 1
+		w.propose(1, 2, view.Failed)
+		w.until("the others continue", w.failed(2, 1, 2))
+	}
+}
