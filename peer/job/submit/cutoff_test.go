@@ -16,7 +16,7 @@ func cutOffAtTheEnd(t *testing.T) *execution {
 	b := newBed(t, never, 1, 1, 1, 1)
 	b.submitter.waits.reconnect = 100 * time.Millisecond
 	e := b.partedOn()
-	b.agreeing(e) // nobody else
+	b.agreeing(e) // the submitter alone
 	for _, p := range e.state.View().Processes() {
 		e.state.Apply(job.Committed{Change: change(p, view.Finished)})
 	}

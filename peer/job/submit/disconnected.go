@@ -41,7 +41,7 @@ const MaxAway = time.Hour
 type partition struct {
 	active  bool                  // the majority may continue without the submitter
 	since   time.Time             // beginning of the partition; zero: an earlier process was cut off
-	patient bool                  // peers with live processes get more time: this process has yet to find them
+	patient bool                  // peers with live processes get more time: this process may not have found them yet
 	silent  []*link               // to peers that the detector failed while out of touch
 	changes []viewgroup.Committed // agreed on while partitioned, not applied yet
 }

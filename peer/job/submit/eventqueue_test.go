@@ -82,7 +82,7 @@ func TestOnlyShownOutputIsAcknowledged(t *testing.T) {
 	}
 }
 
-// TestR6UnshownOutputIsReturned: output that a listener has taken and the user has yet to see is
+// TestR6UnshownOutputIsReturned: output that a listener has taken, and that the user has not seen, is
 // available for the record of the finished job.
 func TestR6UnshownOutputIsReturned(t *testing.T) {
 	q := NewEventQueue("")

@@ -140,7 +140,7 @@ func New(c Config) (*Member, error) {
 		}
 	}
 	m.proofs = newProofs(m.config, m.store)
-	if m.isSubmitter() && c.Self >= c.Peers { // it has yet to hear the others: time 0 is past
+	if m.isSubmitter() && c.Self >= c.Peers { // it has not heard the others: time 0 is past
 		m.now, m.settledAt = absentTicks+1, absentTicks+1
 	}
 	m.setConf(m.conf)

@@ -66,8 +66,8 @@ func (m *Member) returnLeadership() {
 
 // wantedMembership returns the next change towards the wanted membership, or nil. The rules, in order:
 //
-//   - A peer that has left the job, or has no live process and does not answer, is removed, and so is an earlier
-//     number of the submitter's peer.
+//   - A peer that has left the job is removed. A peer without live processes is removed if it does not answer, or if
+//     it has an earlier number of the submitter's peer.
 //   - A newcomer is admitted.
 //   - The submitter's peer loses its vote while it is cut off.
 //   - The number of voters is that of Members. New voters must follow the log and know who votes, and are chosen by rank. A
@@ -77,8 +77,9 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.livePeers()
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
 	for _, id := range slices.Concat(voters, learners) {
-		mayGo := m.isSubmitter() || !working[int(id)-1] // see lawful
-		if m.gone[id] && mayGo || m.isReplaced(id) && !working[int(id)-1] || !working[int(id)-1] && m.missing(id, silentTicks) {
+		ended := !working[int(id)-1]
+		mayGo := m.isSubmitter() || ended // see lawful
+		if m.gone[id] && mayGo || ended && (m.isReplaced(id) || m.missing(id, silentTicks)) {
 			c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 			if m.isSubmitter() {
 				c.Context = m.config.Sign(removal(int(id) - 1))

@@ -163,7 +163,7 @@ func (m *Member) matters(p Proposal) bool {
 	if _, changes := p.Change.Apply(m.view); !changes {
 		return false
 	}
-	if p.Author == m.config.Self && m.isSubmitter() { // it may have yet to be admitted
+	if p.Author == m.config.Self && m.isSubmitter() { // it may not be admitted yet
 		return true
 	}
 	return m.decides(p) || p.Change.To == view.Failed && slices.Contains(m.jurors(p.Change.Process), p.Author) &&

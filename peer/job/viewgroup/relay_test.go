@@ -35,15 +35,21 @@ func keptOut(t *testing.T, seed uint64, ticks int) *world {
 func TestV4SubmitterIsNotKeptOut(t *testing.T) {
 	for seed := range uint64(10) {
 		w := keptOut(t, 60+seed, electionTicks)
-		w.until("the submitter's peer has the view, and leads", func() bool {
-			m := w.members[submitterPeer]
-			return w.failed(1, submitterPeer)() && m.Leads() && m.Contact() == InTouch
-		})
-		w.propose(submitterPeer, 2, view.Finished)
-		w.until("the others follow", func() bool {
-			return w.members[2].View().State(view.Process{Rank: 2}) == view.Finished && w.members[3].View().State(view.Process{Rank: 2}) == view.Finished
-		})
+		w.wantSubmitterBack()
 	}
+}
+
+// wantSubmitterBack waits until the submitter's peer, which was kept out, leads, and the honest peers follow.
+func (w *world) wantSubmitterBack() {
+	w.Helper()
+	w.until("the submitter's peer has the view, and leads", func() bool {
+		m := w.members[submitterPeer]
+		return w.failed(1, submitterPeer)() && m.Leads() && m.Contact() == InTouch
+	})
+	w.propose(submitterPeer, 2, view.Finished)
+	w.until("the others follow", func() bool {
+		return w.members[2].View().State(view.Process{Rank: 2}) == view.Finished && w.members[3].View().State(view.Process{Rank: 2}) == view.Finished
+	})
 }
 
 // TestV4HeartbeatsAloneDoNotKeepTheSubmitterOut checks the same for a leader that sends the submitter's peer
@@ -132,14 +138,7 @@ func TestV4SubmitterOrdersAnElection(t *testing.T) {
 			for seed := range uint64(5) {
 				w := keptOut(t, 120+seed, c.ticks)
 				w.hides = c.hides
-				w.until("the submitter's peer has the view, and leads", func() bool {
-					m := w.members[submitterPeer]
-					return w.failed(1, submitterPeer)() && m.Leads() && m.Contact() == InTouch
-				})
-				w.propose(submitterPeer, 2, view.Finished)
-				w.until("the others follow", func() bool {
-					return w.members[2].View().State(view.Process{Rank: 2}) == view.Finished && w.members[3].View().State(view.Process{Rank: 2}) == view.Finished
-				})
+				w.wantSubmitterBack()
 			}
 		})
 	}
@@ -160,7 +159,7 @@ func TestV4NewProcessIsAdmittedAgainstTheLeader(t *testing.T) {
 }
 
 // TestV4NewProcessIsAdmittedAgainstAChosenLeader checks the same for a leader to which another one has handed over, and
-// that shows nobody what it has signed. A new process cannot check the permission, since it does not know who led.
+// that shows no other peer what it has signed. A new process cannot check the permission, since it does not know who led.
 func TestV4NewProcessIsAdmittedAgainstAChosenLeader(t *testing.T) {
 	w := newWorld(t, 135, 5)
 	w.liar, w.hides, w.bars = liar, true, true

@@ -21,7 +21,7 @@ func TestResumedSubmitterFollowsTheLog(t *testing.T) {
 			w.ticks(int(seed) * cutOffTicks / 4)
 			k := w.resumes(peers)
 			if c := w.members[k].Contact(); c != Absent {
-				t.Errorf("contact %v of a process that has heard nobody", c)
+				t.Errorf("contact %v of a process that has heard no other peer", c)
 			}
 			w.until("the new process has the log, and leads", func() bool {
 				m := w.members[k]
@@ -34,7 +34,7 @@ func TestResumedSubmitterFollowsTheLog(t *testing.T) {
 }
 
 // TestResumedSubmitterGetsTheLogOfTheLastPeer loses the majority after the end of all processes. The peer that is left
-// hands on the log, and the new process does not take that for contact with the majority.
+// relays the log, and the new process does not take that for contact with the majority.
 func TestResumedSubmitterGetsTheLogOfTheLastPeer(t *testing.T) {
 	const peers = 3
 	w := newWorld(t, 110, peers)
@@ -101,7 +101,7 @@ func TestResumedSubmitterReplacesALivingProcess(t *testing.T) {
 }
 
 // TestResumedSubmitterOfManyPeersIsAdmittedSoon checks that the number of peers does not delay a new process of the
-// submitter if nobody can relay entries to it, from which it would learn who leads: it asks the voters all the time.
+// submitter if no peer can relay entries to it, from which it would learn who leads. It asks the voters in every round.
 func TestResumedSubmitterOfManyPeersIsAdmittedSoon(t *testing.T) {
 	const peers = 120
 	w := newWorld(t, 150, peers)

@@ -36,7 +36,7 @@ type world struct {
 	split   bool                                 // it has given other peers different views
 	drops   func(to int, r *raftpb.Message) bool // reports whether the liar withholds r; nil: it withholds nothing
 	bars    bool                                 // the liar does not admit a new process of the submitter
-	hides   bool                                 // the liar shows nobody what it has signed
+	hides   bool                                 // the liar shows no other peer what it has signed
 }
 
 // A flight is a message that arrives at a given tick.
