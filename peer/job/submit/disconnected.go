@@ -32,7 +32,7 @@ import (
 // decides nothing (V2).
 //
 // If each rank has finished, no further change is needed. The submitter then rejoins without being in
-// touch, since the majority may have left after the end.
+// touch, once a peer has reconnected: the majority may have left after the end.
 
 // MaxAway limits how long a job continues while its peers and the submitter are disconnected.
 const MaxAway = time.Hour
