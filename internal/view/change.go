@@ -18,9 +18,10 @@ type Change struct {
 	// Aside sets Process aside. The change has no effect unless Process was last set aside, or last returned, in
 	// epoch At. At is 0 if Process has never been set aside (see View.SetAside).
 	Aside bool
-	// At, if Aside is false and At is not 0, is the epoch in which Process was set aside; the change lets
-	// Process count again. It relies on the statement of the master whose term began in epoch Since (see
-	// View.Return).
+	// At, if Process is live, Aside is false and At is not 0, is the epoch in which Process was set aside; the
+	// change lets Process count again. It relies on the statement of the master whose term began in epoch Since
+	// (see View.Return). If To is Failed and At is not 0, Process leaves, since the others of its rank can
+	// continue without it in the view of epoch At; the change has no effect in another view.
 	At uint64
 }
 
@@ -28,7 +29,10 @@ type Change struct {
 func (c Change) Joins() bool { return c.To == Live && c.Since == 0 && !c.Aside }
 
 // Returns reports whether a process that was set aside counts again.
-func (c Change) Returns() bool { return c.At != 0 && !c.Aside }
+func (c Change) Returns() bool { return c.To == Live && c.At != 0 && !c.Aside }
+
+// Leaves reports whether a process leaves because the others of its rank can continue without it.
+func (c Change) Leaves() bool { return c.To == Failed && c.At != 0 }
 
 // Promotes reports whether a process becomes the master of its rank.
 func (c Change) Promotes() bool { return c.Since != 0 && c.At == 0 }
@@ -41,7 +45,7 @@ func (c Change) Valid() bool {
 	case c.Aside:
 		return c.Since == 0
 	}
-	return c.At == 0 || c.Since != 0
+	return c.At == 0 || c.Since != 0 || c.To == Failed
 }
 
 // String describes the change, as a sentence without its full stop.
@@ -53,6 +57,8 @@ func (c Change) String() string {
 		return fmt.Sprintf("%v counts again", c.Process)
 	case c.Since != 0:
 		return fmt.Sprintf("%v is master", c.Process)
+	case c.Leaves():
+		return fmt.Sprintf("%v leaves", c.Process)
 	}
 	return fmt.Sprintf("%v is %v", c.Process, c.To)
 }
@@ -69,6 +75,8 @@ func (c Change) Apply(v View) (next View, changed bool) {
 			return v, false
 		}
 		return v.Promote(c.Process)
+	case c.Leaves() && v.Epoch != c.At:
+		return v, false
 	case c.To != Live:
 		return v.With(c.Process, c.To)
 	}

@@ -12,14 +12,17 @@ func (e Leaves) apply(s *State, out *Effects) {
 	s.settle(out)
 }
 
-// releaseLeaving lets the leaving replicas of a rank fail if another replica, which may be master, stays.
+// releaseLeaving requests that the leaving replicas of a rank leave if another replica, which may be master,
+// stays. The view may be out of date: the other peers may have failed that replica. So the request has no
+// effect in a later view, for which it is made again.
 func (s *State) releaseLeaving(out *Effects, rank int) {
 	counting := s.Counting(rank)
 	for _, q := range counting {
 		if a := s.at(q); s.mayCount(q) && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.Good()) {
 			for _, p := range counting {
-				if s.at(p).leaving {
-					s.ask(out, p, view.Failed, "left with its peer, whose owner needs the machine")
+				if c := (view.Change{Process: p, To: view.Failed, At: s.view.Epoch}); s.at(p).leaving && s.at(p).leave != c {
+					s.at(p).leave = c
+					out.Propose = append(out.Propose, c)
 				}
 			}
 			return

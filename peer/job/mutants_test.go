@@ -74,6 +74,11 @@ var mutants = []mutant{
 	{"a replica leaves at once if another one stays", "leave.go",
 		"s.at(e.Process).leaving = true\n\ts.settle(out)", "s.at(e.Process).leaving = true", "n=1, a peer departs"},
 
+	{"a replica leaves only in the view in which another one stays", "leave.go",
+		"To: view.Failed, At: s.view.Epoch}", "To: view.Failed, At: s.view.Epoch + 1}", "n=1, a peer departs"},
+	{"a replica that called Abort ends the job when it becomes the output leader", "state.go",
+		"\ts.judgeReplicas(out, c.Process.Rank) // the output leader may have changed\n", "\tif !c.Promotes() {\n\t\ts.judgeReplicas(out, c.Process.Rank)\n\t}\n", "n=1, Abort, two moves"},
+
 	{"a replica set aside counts again, also if its report came before that", "state.go",
 		"\ts.requestAgain(out, c.Process.Rank)\n", "", "n=1, aside"},
 

@@ -29,6 +29,7 @@ type watched struct {
 
 	setAside view.Change // the change last requested to set it aside
 	upToDate view.Change // the change by which it counts again, according to its last UpToDate report
+	leave    view.Change // the change last requested by which it leaves
 
 	asked view.State // state that was requested for it
 	why   string     // reason for a failure or end, as the rest of a sentence

@@ -190,13 +190,11 @@ func (s *State) acceptAbort(out *Effects, p view.Process) {
 	s.end(out, *verdict)
 }
 
-// judgeOthers judges the other replicas of p's rank. One that ended earlier may have waited until
-// it, or another replica, became the output leader.
-func (s *State) judgeOthers(out *Effects, p view.Process) {
-	for _, q := range s.replicas(p.Rank) {
-		if q != p {
-			s.judge(out, q)
-		}
+// judgeReplicas judges the replicas of a rank. One that ended earlier may have waited until it, or another
+// replica, became the output leader.
+func (s *State) judgeReplicas(out *Effects, rank int) {
+	for _, p := range s.replicas(rank) {
+		s.judge(out, p)
 	}
 }
 
@@ -247,13 +245,16 @@ func (e Committed) apply(s *State, out *Effects) {
 	s.explainAsides(c.Process, next)
 	s.view = next
 	if c.To == view.Failed {
-		if at := s.at(c.Process); at.why == "" {
+		switch at := s.at(c.Process); {
+		case c.Leaves():
+			at.why = "left with its peer, whose owner needs the machine"
+		case at.why == "":
 			at.why = "failed, according to the job's peers" // the peers requested it while the submitter was disconnected
 		}
 		out.Notes = append(out.Notes, s.failureNotice(c.Process, wasMaster))
 	}
 	s.requestAgain(out, c.Process.Rank)
-	s.judgeOthers(out, c.Process) // the output leader may have changed
+	s.judgeReplicas(out, c.Process.Rank) // the output leader may have changed
 	s.settle(out)
 }
 

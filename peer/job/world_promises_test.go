@@ -32,17 +32,24 @@ func (w *world) checkRequest(c view.Change) error {
 	switch {
 	case c.To == view.Finished && (h.exit == nil || !h.exit.Good()):
 		return fmt.Errorf("%v is requested, and it has not ended well", c)
-	case c.To != view.Failed || !h.alive || h.exit != nil && !h.exit.Good() || h.hangs || h.wrong:
-		return nil
-	case w.sub.state.lags(h.p) && !w.others(h, func(q *host) bool { return w.sub.state.View().Has(q.p) && !q.behind }):
+	case c.Leaves() && !h.leaves:
+		return fmt.Errorf("%v is requested, and its owner does not want the machine", c)
+	case c.To == view.Failed && h.alive && w.sub.state.lags(h.p) && !w.others(h, func(q *host) bool { return w.sub.state.View().Has(q.p) && !q.behind }):
 		h.stale = true
 		return nil
-	case h.leaves && w.others(h, func(q *host) bool {
-		return w.sub.state.has(q.p) && !w.sub.state.Leaving(q.p) && !q.behind && w.sub.state.View().AsideSince(q.p) == 0
-	}):
+	case c.To != view.Failed || c.Leaves() || !h.alive || h.exit != nil && !h.exit.Good() || h.hangs || h.wrong:
 		return nil
 	}
 	return fmt.Errorf("%v is requested, and the process has not failed", c)
+}
+
+// checkLeave checks that a process which leaves has another one of its rank in the view that can continue.
+func (w *world) checkLeave(p view.Process) error {
+	h := &w.hosts[w.hostOf(p)]
+	if w.others(h, func(q *host) bool { return w.view.Has(q.p) && !q.behind && w.view.AsideSince(q.p) == 0 }) {
+		return nil
+	}
+	return fmt.Errorf("R7: %v leaves, and no other replica of its rank can continue", p)
 }
 
 // others reports whether the condition holds for another process of the rank.

@@ -179,6 +179,11 @@ func (w *world) agree(i int) error {
 	if !changed {
 		return nil
 	}
+	if c.Leaves() {
+		if err := w.checkLeave(c.Process); err != nil {
+			return err
+		}
+	}
 	for k := range w.hosts {
 		h := &w.hosts[k]
 		if h.used && h.p != c.Process && w.view.Live(h.p) && next.State(h.p) == view.Failed {

@@ -316,7 +316,7 @@ func (s *submitter) appendKey(b []byte, now time.Duration) []byte {
 	}
 	b = appendViewKey(b, s.state.view)
 	for _, p := range s.state.procs {
-		b = append(b, flags(p.initialized, p.leaving, p.joining, p.exit != nil, p.drained), byte(p.asked), byte(p.upToDate.At), byte(p.upToDate.Since))
+		b = append(b, flags(p.initialized, p.leaving, p.joining, p.exit != nil, p.drained), byte(p.asked), byte(p.upToDate.At), byte(p.upToDate.Since), byte(p.leave.At))
 		b = append(append(b, p.setAside.Encode()...), ';')
 	}
 	for rank, e := range s.emission.ranks {
