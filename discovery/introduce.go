@@ -104,7 +104,7 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 
 // reachSupernode connects to one supernode, and checks that the DHT has its first peer.
 func (s *Service) reachSupernode(ctx context.Context, ai p2ppeer.AddrInfo) error {
-	if err := s.connected.Reach(ctx, ai); err != nil {
+	if err := s.reachServer(ctx, ai); err != nil {
 		return err
 	}
 	if err := s.awaitTable(ctx); err != nil {
@@ -112,6 +112,23 @@ func (s *Service) reachSupernode(ctx context.Context, ai p2ppeer.AddrInfo) error
 	}
 	return nil
 }
+
+// reachServer connects to a peer that should serve a DHT. A peer that has just started to serve it tells this
+// a moment later, since libp2p identifies itself with a copy of its protocols that it updates afterwards.
+func (s *Service) reachServer(ctx context.Context, ai p2ppeer.AddrInfo) error {
+	begun, err := time.Now(), s.connected.Reach(ctx, ai)
+	for errors.Is(err, errNoSupernode) && time.Since(begun) < identifiedWithin {
+		select {
+		case <-time.After(tablePoll):
+		case <-ctx.Done():
+			return err
+		}
+		err = s.connected.Reach(ctx, ai)
+	}
+	return err
+}
+
+var errNoSupernode = errors.New("it answers, but is not a supernode")
 
 // identifiedWithin is how long a connection may stay open while the protocols of its peer are unknown. A
 // peer that refuses this one reports the reason within that time.
@@ -151,7 +168,7 @@ func checkNetwork(name string, protocols []protocol.ID) error {
 		}
 		return refuse(OtherNetwork, "it belongs to network %.80q, not %q", other, name)
 	}
-	return errors.New("it answers, but is not a supernode")
+	return errNoSupernode
 }
 
 // findOthers finds the other peers, and makes this one known, through the peers in the routing table. It

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -244,6 +245,23 @@ func TestSupernodeOfOtherNetworkIsRefused(t *testing.T) {
 	err := s.Introduced(testContext(t))
 	if err == nil || !strings.Contains(err.Error(), `it belongs to network "other", not "test"`) {
 		t.Errorf("got %v, want an error that names the other network", err)
+	}
+}
+
+// TestSupernodeThatHasJustStartedIsMet: the supernode serves its DHT only after it has been reached.
+func TestSupernodeThatHasJustStartedIsMet(t *testing.T) {
+	super := newHost(t)
+	s := newService(t, newHost(t), testConfig(super))
+	ctx := testContext(t)
+	for len(super.Network().ConnsToPeer(s.host.ID())) == 0 {
+		if ctx.Err() != nil {
+			t.Fatal("the supernode was never reached")
+		}
+		runtime.Gosched()
+	}
+	newService(t, super, testConfig())
+	if err := s.Introduced(ctx); err != nil {
+		t.Error(err)
 	}
 }
 
