@@ -84,15 +84,22 @@ func (b *bed) crowded() Request {
 	return req
 }
 
-// crowd gives the peers their script. Each peer has one slot when the job looks for peers, so that
-// the job begins on all of them, and one more from then on. A peer whose part has ended refuses
-// further requests, however long a test takes.
-func (b *bed) crowd(script func(*part)) {
+// apart gives the peers their script. Each peer has one slot when the job looks for peers, so that the job
+// begins on as many of them as it has processes, and one more from then on.
+func (b *bed) apart(script func(*part)) {
 	for _, peer := range b.peers {
 		peer.slots.Resize(1)
 	}
 	b.play(func(p *part) {
 		p.peer.slots.Resize(2)
+		script(p)
+	})
+}
+
+// crowd gives the peers their script, as apart does. A peer whose part has ended refuses further requests,
+// however long a test takes.
+func (b *bed) crowd(script func(*part)) {
+	b.apart(func(p *part) {
 		if p.processes[0].Replica > 1 {
 			p.prepared("no room")
 			return
@@ -270,9 +277,9 @@ func TestS4EndDuringAnAdditionReleasesEverything(t *testing.T) {
 // TestNonParticipatingPeersArePreferred: a peer of the job runs one more process only if no other
 // peer has a slot.
 func TestNonParticipatingPeersArePreferred(t *testing.T) {
-	b := newBed(t, never, 2, 2, 2, 2, 1)
+	b := newBed(t, never, 2, 2, 2, 2, 2)
 	watch, healed := untilHealed()
-	b.play(func(p *part) {
+	b.apart(func(p *part) {
 		p.start()
 		p.enter()
 		switch q := p.processes[0]; q {

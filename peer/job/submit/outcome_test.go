@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -33,10 +34,13 @@ func (b *bed) follow(run func(emit func(Event) error) job.Result, watch func(Eve
 	b.Helper()
 	o := &outcome{bed: b}
 	ended := make(chan struct{})
-	go func() { // ends with the job
+	var mu sync.Mutex // also held to report a job that does not end
+	go func() {       // ends with the job
 		defer close(ended)
 		o.Result = run(func(e Event) error {
+			mu.Lock()
 			o.events = append(o.events, e)
+			mu.Unlock()
 			if watch != nil {
 				return watch(e)
 			}
@@ -47,7 +51,9 @@ func (b *bed) follow(run func(emit func(Event) error) job.Result, watch func(Eve
 	case <-ended:
 	case <-time.After(2 * eventTimeout):
 		stacks := make([]byte, 1<<20)
-		b.Fatalf("the job does not end:\n%s", stacks[:runtime.Stack(stacks, true)])
+		mu.Lock()
+		defer mu.Unlock()
+		b.Fatalf("the job does not end; said:\n%s\n%s", o.texts(), stacks[:runtime.Stack(stacks, true)])
 	}
 	return o
 }
