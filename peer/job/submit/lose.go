@@ -51,7 +51,7 @@ func (e *execution) handleFailure(l *link) *job.Result {
 		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
 	case e.partition.active:
 		return e.disconnect(l, nil)
-	case e.views.inTouch() || e.views.cutOff() && !e.leaves():
+	case e.views.inTouch() || e.views.cutOff() && !e.peersMayContinue():
 		return e.loseSilentPeer(l)
 	case e.partition.deferFailure(l):
 		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
