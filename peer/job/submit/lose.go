@@ -168,13 +168,13 @@ func (e *execution) loseWithholding() *job.Result {
 		}
 		return e.j.s.waits.silence
 	}
-	var speakers []view.Process
+	var owing []view.Process
 	for _, p := range e.state.Undrained() {
 		if l := e.peers.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && e.outputs.owes(p) {
-			speakers = append(speakers, p)
+			owing = append(owing, p)
 		}
 	}
-	for _, p := range e.outputs.withheld.overdue(speakers, most, time.Now()) {
+	for _, p := range e.outputs.withheld.overdue(owing, most, time.Now()) {
 		if l := e.peers.runsOn[p]; l.err == nil {
 			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
 				return r
