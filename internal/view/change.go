@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// A Change is one step from a view to the next. It has the same meaning in every view: a change that has already
-// been applied, or is no longer possible, has no effect.
+// A Change is one step from a view to the next. A change that has already been applied, or is not possible in a
+// view, has no effect. Since and At restrict a change to the views in which the reason for it still holds.
 type Change struct {
 	Process Process
 	To      State // Finished, Failed, or Live for a process that joins its rank

@@ -57,13 +57,13 @@ var aspects = []aspect{
 
 // Accounts compares the accounts of the replicas of each rank. It is a pure core, like State.
 type Accounts struct {
-	of       map[view.Process]Account
-	odd      map[view.Process]bool          // processes that deviate from most replicas of their rank
-	Name     func(p view.Process) string    // name of p for the user
-	Tolerant bool                           // differences are only reported to the user
-	Shown    func(rank int) (Printed, bool) // output that the user has got so far; false if unknown
-	Counting func(rank int) []view.Process  // replicas that count
-	Speakers func(rank int) []view.Process  // processes that have been the rank's output leader; may be nil
+	of            map[view.Process]Account
+	odd           map[view.Process]bool          // processes that deviate from most replicas of their rank
+	Name          func(p view.Process) string    // name of p for the user
+	Tolerant      bool                           // differences are only reported to the user
+	Shown         func(rank int) (Printed, bool) // output that the user has got so far; false if unknown
+	Counting      func(rank int) []view.Process  // replicas that count
+	OutputLeaders func(rank int) []view.Process  // processes that have been the rank's output leader; may be nil
 }
 
 // Odd reports whether p was found to deviate from most replicas of its rank.
@@ -186,10 +186,10 @@ func (a *Accounts) misled(rank int) string {
 
 // source names the processes that the user has got a rank's output from, as the end of a sentence.
 func (a *Accounts) source(rank int) string {
-	if a.Speakers == nil {
+	if a.OutputLeaders == nil {
 		return ""
 	}
-	return " from " + a.names(a.Speakers(rank))
+	return " from " + a.names(a.OutputLeaders(rank))
 }
 
 // Owing returns those of the given processes that have given no account.

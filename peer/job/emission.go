@@ -78,10 +78,10 @@ func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].n
 // output leader. If the rank has no output leader, it chooses the latest line of any replica.
 func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]
-	speaker, ok := v.OutputLeader(rank)
+	leader, ok := v.OutputLeader(rank)
 	for i := len(o.tails) - 1; i >= 0; i-- {
 		t := &o.tails[i]
-		if t.number == o.next && (!ok || t.from == speaker || v.State(t.from) == view.Finished) && len(t.data) > 0 {
+		if t.number == o.next && (!ok || t.from == leader || v.State(t.from) == view.Finished) && len(t.data) > 0 {
 			return t.data
 		}
 	}

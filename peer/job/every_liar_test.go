@@ -86,7 +86,7 @@ func (d *deceit) accounts() *Accounts {
 		of: make(map[view.Process]Account), odd: make(map[view.Process]bool), Counting: d.state.Counting,
 		Name:  func(p view.Process) string { return "replica on peer " + hostOf(p) },
 		Shown: func(int) (Printed, bool) { return printedAs(d.got), true },
-		Speakers: func(int) (ps []view.Process) {
+		OutputLeaders: func(int) (ps []view.Process) {
 			for k, p := range d.procs {
 				if p.spoke {
 					ps = append(ps, proc(0, k))

@@ -28,7 +28,7 @@ var mutants = []mutant{
 	{"a rank is done once the user has its output", "state.go",
 		"s.at(p).drained && (s.begun", "(s.begun", "n=1"},
 	{"a replica that was killed fails if it is not the output leader", "state.go",
-		"case !speaks || drained:", "case drained:", "n=1, a killed process, a recruit"},
+		"case !leads || drained:", "case drained:", "n=1, a killed process, a recruit"},
 	{"there is one result", "state.go",
 		"\ts.over = true\n", "", "n=1"},
 	{"a rank without a replica ends the job", "state.go",
@@ -38,7 +38,7 @@ var mutants = []mutant{
 	{"a job that is resumed has begun", "state.go",
 		"func (Resumed) apply(s *State, _ *Effects) { s.begun = true }", "func (Resumed) apply(*State, *Effects) {}", "n=1, submitter killed"},
 	{"Abort ends the job once the user has the output before it", "state.go",
-		"case speaks && drained && !s.over:", "case speaks && !s.over:", "n=1, Abort, a crash"},
+		"case leads && drained && !s.over:", "case leads && !s.over:", "n=1, Abort, a crash"},
 	{"the end of a recruit that cannot catch up is not the program's", "exit.go",
 		"p.exit.endedByItself() && !p.joining {", "p.exit.endedByItself() {", "n=1, a peer departs, a crash, a recruit"},
 

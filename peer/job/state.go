@@ -148,20 +148,20 @@ func (e Ahead) apply(s *State, out *Effects) {
 // fails at once.
 func (s *State) judge(out *Effects, p view.Process) {
 	e, aborted := s.at(p).exit, s.at(p).aborted
-	speaks, drained := s.view.IsOutputLeader(p), s.at(p).drained
+	leads, drained := s.view.IsOutputLeader(p), s.at(p).drained
 	switch {
 	case s.state(p) != view.Live:
 	case aborted != nil:
 		switch {
-		case speaks && drained && !s.over:
+		case leads && drained && !s.over:
 			s.acceptAbort(out, p)
-		case !speaks && !s.begun && e != nil: // otherwise the others would wait for it in mpj.Init
+		case !leads && !s.begun && e != nil: // otherwise the others would wait for it in mpj.Init
 			s.ask(out, p, view.Failed, "called Abort before the job began")
 		}
 	case e == nil:
 	case e.Good():
 		s.ask(out, p, view.Finished, e.String())
-	case !speaks || drained:
+	case !leads || drained:
 		s.ask(out, p, view.Failed, s.at(p).exit.String())
 	}
 }

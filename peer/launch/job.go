@@ -145,7 +145,7 @@ const (
 	// the submitter's fault detector watches this peer.
 	reportPeriod = 250 * time.Millisecond
 	// reportsFor is how long these reports continue after the job has joined the fault detector's group. It
-	// is longer than the submitter waits for them (startWindow of package job).
+	// is longer than the submitter waits for them (startWindow of package submit).
 	reportsFor = 10 * time.Second
 )
 

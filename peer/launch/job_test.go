@@ -285,7 +285,7 @@ func TestR6OnlyTheOutputLeaderSendsOutput(t *testing.T) {
 	failed, _ := view.New(1, 2).With(p, view.Failed)
 	j.tellView(failed)
 	if got, want := j.links[1].outputFrom(q, 1, 2), "line 2\n"; got != want {
-		t.Errorf("new speaker sent %q from record 2 on, want %q", got, want)
+		t.Errorf("new output leader sent %q from record 2 on, want %q", got, want)
 	}
 	j.stop()
 }

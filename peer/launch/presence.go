@@ -41,8 +41,8 @@ const (
 	// that is out of touch waits.
 	minAbsence = 20 * time.Second
 	// actAfter is how long the submitter must be silent before the peers propose changes of the view.
-	// If it comes back later, it accepts none of those changes before it has received their causes (package
-	// job, disconnected.go).
+	// If it comes back later, it applies none of those changes before it has received their causes (package
+	// submit, disconnected.go).
 	actAfter = 10 * time.Second
 	// maxAway bounds the time that a submitter can make a job continue without it.
 	maxAway = time.Hour

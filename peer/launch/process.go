@@ -186,8 +186,8 @@ func (p *process) adopt(v view.View) {
 	if p.greeted && p.queue.unread.Swap(&v) == nil {
 		p.send(proclink.Message{Type: proclink.Update}, nil) // deliver adds the view
 	}
-	if speaks := v.IsOutputLeader(p.id); speaks != p.leads {
-		p.leads = speaks
+	if leads := v.IsOutputLeader(p.id); leads != p.leads {
+		p.leads = leads
 		p.rewind()
 	}
 	p.begin()

@@ -59,8 +59,8 @@ func newConfirmation(j *run, state *job.State, peers *membership, outputs *outpu
 	if j.req.R > 1 {
 		c.accounts = &job.Accounts{
 			Tolerant: j.req.OnDivergence == Warn, Counting: state.Counting,
-			Shown:    func(rank int) (job.Printed, bool) { return outputs.printedBy(state.OutputView(), rank) },
-			Speakers: func(rank int) []view.Process { return outputs.speakers(state.View(), rank) },
+			Shown:         func(rank int) (job.Printed, bool) { return outputs.printedBy(state.OutputView(), rank) },
+			OutputLeaders: func(rank int) []view.Process { return outputs.outputLeaders(state.View(), rank) },
 			Name: func(p view.Process) string {
 				return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, peers.peerOf(p))
 			},

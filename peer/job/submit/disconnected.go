@@ -92,9 +92,9 @@ type deadlines struct {
 	exits     <-chan time.Time // for reports on finished processes; see loseUnreported
 }
 
-// leaves reports whether the job's peers may continue without the submitter: the job has begun, or
+// peersMayContinue reports whether the job's peers may continue without the submitter: the job has begun, or
 // they wait for a new process of the submitter, and they have a majority.
-func (e *execution) leaves() bool {
+func (e *execution) peersMayContinue() bool {
 	return (e.begin != nil || e.j.resumed) && e.j.req.Away != 0 && e.views.majorityElsewhere()
 }
 
@@ -114,7 +114,7 @@ const (
 func (e *execution) detectSleep() (r *job.Result) {
 	asleep := uptime() - e.lastUptime
 	e.lastUptime += asleep
-	if cfg := e.j.s.cfg; asleep < max(asleepFor, asleepPeriods*cfg.Period)+cfg.Hang || !e.leaves() {
+	if cfg := e.j.s.cfg; asleep < max(asleepFor, asleepPeriods*cfg.Period)+cfg.Hang || !e.peersMayContinue() {
 		return nil
 	}
 	if !e.partition.active {
@@ -301,7 +301,7 @@ func (e *execution) giveUp() *job.Result {
 	switch {
 	case e.partition.active && e.j.resumed && !e.state.Over() && len(e.peers.partners()) == 0:
 		return e.j.nothingLeft()
-	case !apart || e.leaves() || e.state.Decided(e.partition.viewAfter(e.state.View())):
+	case !apart || e.peersMayContinue() || e.state.Decided(e.partition.viewAfter(e.state.View())):
 		return nil
 	}
 	return cmp.Or(e.loseDeferred(), e.reconnectTimedOut())
@@ -332,7 +332,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	case e.partition.active:
 	case contact == viewgroup.InTouch:
 		e.regroup()
-	case contact == viewgroup.CutOff && e.leaves():
+	case contact == viewgroup.CutOff && e.peersMayContinue():
 		r = cmp.Or(r, e.beginPartition("cut off from the majority of the job's peers, which may continue without this machine"))
 	case contact == viewgroup.CutOff: // giveUp ends the job if it needs the majority
 		r = cmp.Or(r, e.loseDeferred())

@@ -81,6 +81,6 @@ func TestV4PeerThatWithholdsOutputIsFailed(t *testing.T) {
 		t.Errorf("reached are the peer %v and the other's %v", e.peers.reaches(p), e.peers.reaches(other))
 	}
 	if s, _ := e.state.View().OutputLeader(1); s != other {
-		t.Errorf("%v speaks, want %v", s, other)
+		t.Errorf("the output leader is %v, want %v", s, other)
 	}
 }

@@ -51,7 +51,7 @@ func (e *execution) handleFailure(l *link) *job.Result {
 		return e.recruitment.handleRecruit(received{link: l, err: errSilent})
 	case e.partition.active:
 		return e.disconnect(l, nil)
-	case e.views.inTouch() || e.views.cutOff() && !e.leaves():
+	case e.views.inTouch() || e.views.cutOff() && !e.peersMayContinue():
 		return e.loseSilentPeer(l)
 	case e.partition.deferFailure(l):
 		e.j.warn("no message from the job's peers: this machine may be cut off; waiting for the majority of them")
@@ -168,13 +168,13 @@ func (e *execution) loseWithholding() *job.Result {
 		}
 		return e.j.s.waits.silence
 	}
-	var speakers []view.Process
+	var owing []view.Process
 	for _, p := range e.state.Undrained() {
 		if l := e.peers.runsOn[p]; l != nil && l.err == nil && !isDisconnected(l) && e.outputs.owes(p) {
-			speakers = append(speakers, p)
+			owing = append(owing, p)
 		}
 	}
-	for _, p := range e.outputs.withheld.overdue(speakers, most, time.Now()) {
+	for _, p := range e.outputs.withheld.overdue(owing, most, time.Now()) {
 		if l := e.peers.runsOn[p]; l.err == nil {
 			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
 				return r

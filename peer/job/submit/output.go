@@ -150,8 +150,8 @@ func (o *outputs) recordLeaders(v view.View) {
 	}
 }
 
-// speakers returns the processes of v that are, or have been, the output leader of a rank.
-func (o *outputs) speakers(v view.View, rank int) []view.Process {
+// outputLeaders returns the processes of v that are, or have been, the output leader of a rank.
+func (o *outputs) outputLeaders(v view.View, rank int) []view.Process {
 	return slices.DeleteFunc(v.Processes(), func(p view.Process) bool { return p.Rank != rank || !o.leaders[p] })
 }
 
@@ -216,9 +216,9 @@ type withheld map[view.Process]time.Time
 
 // overdue returns those of the given processes whose output has made no progress for at least the
 // time that most allows.
-func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.Duration, now time.Time) (out []view.Process) {
-	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(speakers, p) })
-	for _, p := range speakers {
+func (w withheld) overdue(owing []view.Process, most func(view.Process) time.Duration, now time.Time) (out []view.Process) {
+	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(owing, p) })
+	for _, p := range owing {
 		since, known := w[p]
 		switch {
 		case !known:

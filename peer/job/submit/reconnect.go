@@ -17,7 +17,8 @@ import (
 )
 
 // A disconnected peer has not failed. When its control stream breaks, the submitter reopens it, as
-// a submitter that was cut off does (disconnected.go), while the rest of the job continues:
+// a submitter that was cut off does (disconnected.go), while the rest of the job continues. It
+// repeats the attempts after pauses of resumePause until one of these cases ends them:
 //
 //	the stream breaks --+-- the peer answers -------------> resumed: missed messages are repeated
 //	                    |     that it does not know the job -> lost

@@ -164,7 +164,7 @@ func newResumption(j *run, shown [][2]uint64, printed []transcript, begin *jobpb
 		e.state.Apply(job.Resumed{})
 	}
 	if e.confirmation.accounts != nil {
-		e.confirmation.accounts.Speakers = nil // earlier ones are unknown
+		e.confirmation.accounts.OutputLeaders = nil // earlier ones are unknown
 	}
 	e.deadlines.reconnect = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)

@@ -35,8 +35,9 @@
 //
 // An elected leader can still send different logs to different peers. Each entry is therefore chained to the
 // entries before it by a hash, and the leader signs the hash of its log. The voters show each other what the
-// leader has signed. A peer compares it with its own log only. If the leader has signed another log, the peer
-// ends its part of the job with the name of the leader, and shows the signatures to all others once more.
+// leader has signed. A peer compares it with its own log only (claim, attest). If the leader has signed another
+// log, the peer ends its part of the job with the name of the leader (blame, Group.Err), and shows the signatures
+// to all others once more (takeConflict).
 //
 // A leader can also send the submitter's peer nothing, or heartbeats without entries. That peer then asks the
 // other voters. They relay the entries that the leader has signed, and the submitter's peer takes the leadership

@@ -25,7 +25,8 @@ type quota struct {
 	exceeded func(error)    // called when the files use more than most
 }
 
-// endModule ends the runner, because its module exceeds a limit.
+// endModule ends the runner, because its module exceeds a limit. The peer then measures the files that
+// the module has left behind, to tell the submitter the limit (package launch, endedByLimit).
 func endModule(err error) { os.Exit(tell(exitTrap, fmt.Errorf("the module was ended: %w", err))) }
 
 // spend counts bytes that the module has written, and measures once they may exceed the limit.

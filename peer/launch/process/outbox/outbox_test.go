@@ -165,14 +165,14 @@ func fuzzOnce(r *rand.Rand) error {
 	}
 	var got []byte
 	var count uint64
-	for speaker := 0; ; {
+	for leader := 0; ; {
 		w := &replicas[r.IntN(len(replicas))]
 		n := r.IntN(len(w.left) + 1)
 		w.Append(w.left[:n])
 		if w.left = w.left[n:]; len(w.left) == 0 {
 			w.Close(true)
 		}
-		batch, ok := replicas[speaker].Next()
+		batch, ok := replicas[leader].Next()
 		if ok && batch.First > count {
 			return fmt.Errorf("records %d..%d were lost", count, batch.First-1)
 		}
@@ -185,9 +185,9 @@ func fuzzOnce(r *rand.Rand) error {
 		if batch.End {
 			break
 		}
-		if speaker < 2 && r.IntN(10) == 0 {
-			speaker++ // the previous output leader has failed
-			replicas[speaker].Rewind()
+		if leader < 2 && r.IntN(10) == 0 {
+			leader++ // the previous output leader has failed
+			replicas[leader].Rewind()
 		}
 		replicas[r.IntN(len(replicas))].Acknowledge(count)
 	}
