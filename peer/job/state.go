@@ -240,6 +240,7 @@ func (e Committed) apply(s *State, out *Effects) {
 		s.moves[c.Process.Rank]++
 	case c.Joins():
 		s.joined(out, c.Process, next)
+		s.settle(out)
 		return
 	}
 	s.explainAsides(c.Process, next)

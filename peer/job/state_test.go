@@ -393,6 +393,22 @@ func TestO2LeavingReplicaEndsIfAnotherStays(t *testing.T) {
 	}
 }
 
+// TestO2LeaveIsRequestedAgainInEachView: a request to leave has no effect in a later view, whatever has changed.
+func TestO2LeaveIsRequestedAgainInEachView(t *testing.T) {
+	w := running(t, 3, 2)
+	w.Apply(Lost{Processes: []view.Process{proc(1, 1)}, Why: "gone"})
+	join := w.State.Apply(Recruited{Process: proc(1, 2)}).Propose
+	before := w.State.Apply(Leaves{Process: proc(0, 0)}).Propose
+	lost := w.State.Apply(Lost{Processes: []view.Process{proc(2, 1)}, Why: "gone"}).Propose
+	for _, c := range slices.Concat(join, lost) {
+		again := w.State.Apply(Committed{Change: c}).Propose
+		want := view.Change{Process: proc(0, 0), To: view.Failed, At: w.View().Epoch}
+		if len(before) != 1 || !slices.Equal(again, []view.Change{want}) {
+			t.Errorf("after %v: requested %+v, and %+v before", c, again, before)
+		}
+	}
+}
+
 func TestO2LastReplicaLeavesAfterItsReplacement(t *testing.T) {
 	w := running(t, 1, 2)
 	if s := w.Apply(Leaves{Process: proc(0, 1)}); s.View == nil {
