@@ -224,6 +224,8 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 		return e.dropLatePeers
 	case <-e.deadlines.exits:
 		return e.loseUnreported
+	case <-e.deadlines.contact:
+		return quietly(e.warnOutOfTouch)
 	case <-e.detection.failed:
 		return e.handleVerdicts
 	case <-e.presenceTicks:
