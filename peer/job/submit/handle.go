@@ -190,7 +190,11 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 
 // output passes output of process p to the user.
 func (e *execution) output(h received, p view.Process) *job.Result {
-	event, err := e.outputs.add(h, p)
+	event, skipped, err := e.outputs.add(h, p)
+	if skipped > 0 {
+		m := h.msg.GetOutput()
+		e.j.warn(skippedNote(p, job.Stream(m.Stream), m.First, skipped, e.peers.peerOf(p)))
+	}
 	if event != nil {
 		err = e.j.emitOutput(*event)
 	}
