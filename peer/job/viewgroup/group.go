@@ -22,9 +22,9 @@ import (
 const (
 	// writeTimeout bounds the writing of one message.
 	writeTimeout = 2 * time.Second
-	// maxQueued bounds the messages that wait for one peer. Further ones are dropped; the protocol tolerates
-	// their loss.
-	maxQueued = 256
+	// maxQueued and maxQueuedBytes bound the messages that wait for one peer, which may provoke long ones and
+	// not read them. Further ones are dropped; the protocol tolerates their loss.
+	maxQueued, maxQueuedBytes = 256, 4 * maxMessage
 	// maxRate is the number of messages that a peer may send per second: many times what it needs while a
 	// view changes.
 	maxRate = 2000
@@ -396,6 +396,7 @@ func (g *Group) newWriter(to p2ppeer.ID) writer {
 		Host: g.service.host, To: to, Protocol: Protocol,
 		Hello: g.hello(), Timeout: writeTimeout, Log: g.log,
 		NewEncoder: newEncoder, MaxQueued: maxQueued,
+		MaxBytes: maxQueuedBytes, Size: func(m *Message) int { return proto.Size(m) },
 	})
 	g.wg.Go(func() { w.Run(ctx) })
 	return writer{w, stop}
