@@ -252,7 +252,12 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	case <-ctx.Done():
 		return func() *job.Result { return stoppedBy(ctx, e.j.req) }
 	case <-e.pulseTicks:
-		return func() *job.Result { return cmp.Or(e.reviewSilence(), e.loseWithholding()) }
+		return func() *job.Result {
+			if e.j.keeper.restore() {
+				e.tellKept()
+			}
+			return cmp.Or(e.reviewSilence(), e.loseWithholding())
+		}
 	case <-also:
 	}
 	return quietly(func() {})

@@ -209,6 +209,8 @@ type keeper struct {
 	left  bool         // another process has to resume it: not all peers know that the job is over
 	told  bool         // the user knows that the job can be resumed
 	got   bool         // the user has the result
+
+	outdated bool // the file "job" was removed, since it lacks something that the peers know; see outdate
 }
 
 // keep starts to record a new job, unless the job cannot be resumed.
@@ -304,6 +306,22 @@ func (k *keeper) write() error {
 		return fmt.Errorf("keep the job: %w", err)
 	}
 	return nil
+}
+
+// outdate removes the file "job", which could not be replaced and lacks something that the peers will know: a process
+// could not resume the job with it. restore writes the file later. outdate reports whether there is no such file now.
+func (k *keeper) outdate() bool {
+	k.outdated = k.outdated || os.Remove(filepath.Join(k.dir, "job")) == nil
+	return k.outdated
+}
+
+// restore writes the file "job" again if outdate has removed it, and reports whether it did so.
+func (k *keeper) restore() bool {
+	if k == nil || !k.outdated || k.write() != nil {
+		return false
+	}
+	k.outdated = false
+	return true
 }
 
 // writePeers records where the job runs and has run. It records a process before any peer learns
