@@ -34,15 +34,15 @@ type tail struct {
 // NewEmission returns the emission of a job of n ranks.
 func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
-// maxUncounted bounds the records at the start of a resumed job that the user has got although they were not
-// counted. A machine that crashes loses at most the counts of its last minute or so.
+// maxUncounted bounds the records of a resumed job that the user has got and that were not counted. A machine
+// that crashes loses at most the counts of its last minute.
 const maxUncounted = 1 << 32
 
 // ResumeEmission returns the emission of a resumed job. shown is the number of records that the user has
 // got of each stream of each rank. The user may have got more, which were not counted because the machine
 // crashed or its disk was full. The peers no longer have records that were acknowledged, so the first output
-// of a process may begin later. A peer that lies can thus make the emission skip records; Add shows that to
-// its caller by a greater Next.
+// of a process may begin later. A peer that lies can thus make the emission skip records. Next then grows by
+// more than the records that Add returns.
 func ResumeEmission(shown [][2]uint64) *Emission {
 	e := NewEmission(len(shown))
 	for rank := range shown {

@@ -106,13 +106,13 @@ func (o *outputs) add(h received, p view.Process) (event *Event, skipped uint64,
 	return event, next - records - before, nil
 }
 
-// skippedNote tells the user that the peer of p claims the user has count records that end before record next.
+// skippedNote returns the warning that a peer skips count records of process p, the last of which has number next.
 func skippedNote(p view.Process, s job.Stream, next, count uint64, peer string) string {
 	name := "standard output"
 	if s == job.Stderr {
 		name = "standard error"
 	}
-	return fmt.Sprintf("lines %d to %d of the %s of rank %d are not printed: peer %s says that an earlier p2prun has printed them, which the record of the job lacks; if you do not have them, exclude that peer (--not-peer) and start the job again",
+	return fmt.Sprintf("lines %d to %d of the %s of rank %d are not printed: peer %s says that an earlier p2prun has printed them, but the record of the job does not; if you do not have them, exclude that peer (--not-peer) and start the job again",
 		next-count+1, next, name, p.Rank, peer)
 }
 
