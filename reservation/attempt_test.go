@@ -164,6 +164,11 @@ func TestShortageReportsReasons(t *testing.T) {
 	if got := a.shortage().Error(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+	one := newAttempt(candidates(2), Need{N: 2, R: 1, Strategy: Spread})
+	play(one, []reply{{"a", 0, Busy}})
+	if got, want := one.shortage().Error(), "found 0 of the 2 slots needed (n=2 r=1) on 0 of at least 1 peer; 1 peer considered, 1 busy"; got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
 }
 
 func TestReasonOf(t *testing.T) {

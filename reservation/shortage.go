@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
@@ -52,9 +53,9 @@ func (e *ShortageError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "found %d of the %d slots needed (n=%d r=%d)", e.FoundSlots, e.NeededSlots(), e.Need.N, e.Need.R)
 	if e.FoundPeers < e.Need.R {
-		fmt.Fprintf(&b, " on %d of at least %d peers", e.FoundPeers, e.Need.R)
+		fmt.Fprintf(&b, " on %d of at least %s", e.FoundPeers, english.Plural(e.Need.R, "peer", ""))
 	}
-	fmt.Fprintf(&b, "; %d peers considered", e.Considered)
+	fmt.Fprintf(&b, "; %s considered", english.Plural(e.Considered, "peer", ""))
 	for _, reason := range slices.Sorted(maps.Keys(e.Reasons)) {
 		fmt.Fprintf(&b, ", %d %s", e.Reasons[reason], reason.String())
 	}

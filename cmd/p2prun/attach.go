@@ -112,17 +112,25 @@ func choose(ctx context.Context, home string, args []string) (submit.Kept, error
 	}
 	var found []submit.Kept
 	var names []string
+	var outdated error
 	for _, k := range all {
-		if strings.HasPrefix(k.Job, prefix) {
-			found = append(found, k)
-			names = append(names, fmt.Sprintf("%s (%s, since %s)", k.Job, k.Request.Name, k.Since.Local().Format("Jan 2 15:04")))
+		if !strings.HasPrefix(k.Job, prefix) {
+			continue
 		}
+		if err := k.CheckVersion(); err != nil && !k.Handed() { // of a handed-over job, the version of the p2pboot counts
+			outdated = err
+			continue
+		}
+		found = append(found, k)
+		names = append(names, fmt.Sprintf("%s (%s, since %s)", k.Job, k.Request.Name, k.Since.Local().Format("Jan 2 15:04")))
 	}
 	switch {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
 		return submit.Kept{}, fmt.Errorf("several jobs can be resumed; name one: %s", strings.Join(names, ", "))
+	case outdated != nil:
+		return submit.Kept{}, outdated
 	case prefix != "":
 		return submit.Kept{}, fmt.Errorf("no resumable job %.40s in home %s", prefix, home)
 	}

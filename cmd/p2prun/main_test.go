@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/peer/net/networks"
+	"github.com/p2pmpi/p2pmpi/peer/owner/homedir"
 )
 
 func TestMain(m *testing.M) {
@@ -122,6 +123,25 @@ func TestUnusableHome(t *testing.T) {
 		status := run(t.Context(), append([]string{"--home", filepath.Join(file, "x")}, args...), &out, &errs)
 		if status != 73 || !strings.Contains(errs.String(), "p2prun: error: home "+file) || !strings.Contains(errs.String(), "--home") {
 			t.Errorf("%q: got status %d, %s", args, status, errs.String())
+		}
+	}
+}
+
+// TestAttachToAJobOfAnotherRelease checks that p2prun says which release has to resume the job.
+func TestAttachToAJobOfAnotherRelease(t *testing.T) {
+	home := t.TempDir()
+	dir := filepath.Join(homedir.JobsOf(home), "3f2b8c1e")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "job"), []byte(`{"job":"3f2b8c1e","protocol":7,"release":"0.0.7","identity":"AA=="}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--attach"}, {"--attach", "3f2b"}} {
+		var out, errs bytes.Buffer
+		status := run(t.Context(), append([]string{"--home", home}, args...), &out, &errs)
+		if got := strings.Join(strings.Fields(errs.String()), " "); status != 64 || !strings.Contains(got, "job 3f2b8c1e cannot be resumed: it was started by release 0.0.7 (protocol 7)") {
+			t.Errorf("%q: got status %d, %s", args, status, got)
 		}
 	}
 }

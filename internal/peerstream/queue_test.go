@@ -38,3 +38,31 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Errorf("%d messages above the limit were queued", left)
 	}
 }
+
+// TestO4QueuedBytesAreBounded checks that a peer that does not read, and provokes long answers, does not fill this one.
+func TestO4QueuedBytesAreBounded(t *testing.T) {
+	length := func(m string) int { return len(m) }
+	last := func(m, older string) bool { return m[0] == older[0] }
+	for name, supersedes := range map[string]func(m, older string) bool{"all": nil, "the last of each kind": last} {
+		w := NewWriter(Config[string]{MaxBytes: 10, Size: length, Supersedes: supersedes})
+		for range 2 {
+			for _, m := range []string{"aaaa", "bbbbbb", "c"} {
+				w.Put(m)
+			}
+			for _, want := range []string{"aaaa", "bbbbbb"} {
+				if got, ok := w.queue.take(t.Context()); !ok || got != want {
+					t.Errorf("%s: got %q, want %q", name, got, want)
+				}
+			}
+			if left := len(w.queue.messages); left > 0 || w.queue.bytes != 0 {
+				t.Errorf("%s: %d messages above the limit were queued, of %d bytes", name, left, w.queue.bytes)
+			}
+		}
+		w.Put("dddddddd")
+		w.Put("d")
+		w.Put("eeeeeeeee")
+		if want := map[bool]int{true: 9, false: 10}[supersedes == nil]; w.queue.bytes != want {
+			t.Errorf("%s: %d bytes are queued, want %d", name, w.queue.bytes, want)
+		}
+	}
+}

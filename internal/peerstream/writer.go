@@ -39,6 +39,10 @@ type Config[M any] struct {
 	// MaxQueued is the maximum number of messages in the queue. Further messages are dropped. If MaxQueued is
 	// 0, there is no limit, and Supersedes must bound the queue.
 	MaxQueued int
+	// MaxBytes is the maximum of the sum of Size over the messages in the queue. Further messages are dropped.
+	// If MaxBytes is 0, there is no limit.
+	MaxBytes int
+	Size     func(M) int
 }
 
 // A Writer sends messages to one peer, on one stream that it keeps open.
@@ -55,7 +59,7 @@ type Writer[M any] struct {
 // NewWriter returns a Writer that sends no messages until Run is called.
 func NewWriter[M any](c Config[M]) *Writer[M] {
 	return &Writer[M]{config: c, queue: queue[M]{
-		supersedes: c.Supersedes, limit: c.MaxQueued, ready: make(chan struct{}, 1),
+		supersedes: c.Supersedes, limit: c.MaxQueued, maxBytes: c.MaxBytes, size: c.Size, ready: make(chan struct{}, 1),
 	}}
 }
 

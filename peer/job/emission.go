@@ -34,9 +34,15 @@ type tail struct {
 // NewEmission returns the emission of a job of n ranks.
 func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
+// maxUncounted bounds the records of a resumed job that the user has got and that were not counted. A machine
+// that crashes loses at most the counts of its last minute.
+const maxUncounted = 1 << 32
+
 // ResumeEmission returns the emission of a resumed job. shown is the number of records that the user has
-// got of each stream of each rank. The user may have got a few more, which were not counted. The peers
-// no longer have records that were acknowledged, so the first output of a process may begin later.
+// got of each stream of each rank. The user may have got more, which were not counted because the machine
+// crashed or its disk was full. The peers no longer have records that were acknowledged, so the first output
+// of a process may begin later. A peer that lies can thus make the emission skip records. Next then grows by
+// more than the records that Add returns.
 func ResumeEmission(shown [][2]uint64) *Emission {
 	e := NewEmission(len(shown))
 	for rank := range shown {
@@ -54,7 +60,7 @@ func ResumeEmission(shown [][2]uint64) *Emission {
 func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fresh []byte, records uint64, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
 	late := o.resumed && !slices.Contains(o.heard, p)
-	if first > o.next && !late {
+	if first > o.next && !(late && first-o.next <= maxUncounted) {
 		return nil, 0, false
 	}
 	if late {

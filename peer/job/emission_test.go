@@ -2,6 +2,7 @@ package job
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -101,6 +102,19 @@ func TestR6EmissionResumesWhereAnotherProcessStopped(t *testing.T) {
 	}
 	if got := []uint64{e.Next(0, Stdout), e.Next(1, Stdout)}; got[0] != 3 || got[1] != 8 {
 		t.Errorf("next %d, want 3 and 8", got)
+	}
+}
+
+// TestV4SkipIsBounded checks that a process of a resumed job cannot move the position so far that it starts again.
+func TestV4SkipIsBounded(t *testing.T) {
+	e := ResumeEmission([][2]uint64{{0, 9}})
+	for _, first := range []uint64{math.MaxUint64, 9 + maxUncounted + 1} {
+		if _, _, ok := e.Add(proc(0, 1), Stderr, first, records("z\n")); ok || e.Next(0, Stderr) != 9 {
+			t.Errorf("record %d is accepted after record 9", first)
+		}
+	}
+	if _, _, ok := e.Add(proc(0, 0), Stderr, 9, records("j\n")); !ok {
+		t.Error("the next record is refused")
 	}
 }
 

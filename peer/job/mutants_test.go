@@ -63,7 +63,7 @@ var mutants = []mutant{
 	{"records that the user has got are counted", "emission.go",
 		"\to.next += records\n", "", "n=1, a crash"},
 	{"the record of positions may be behind", "emission.go",
-		"first > o.next && !late", "first > o.next", "n=1, submitter killed, position not recorded"},
+		"!(late && first-o.next <= maxUncounted)", "true", "n=1, submitter killed, position not recorded"},
 	{"the torn line of a killed process is dropped", "emission.go",
 		"v.State(t.from) == view.Finished) && ", "v.State(t.from) != view.Vacant) && ", "n=1, a killed process, a recruit"},
 

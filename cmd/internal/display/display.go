@@ -70,7 +70,7 @@ func (d *Display) Event(e submit.Event) error {
 		d.job = e.Job
 	}
 	if e.Kind == submit.OutputEvent && (e.Stream == job.Stdout || !d.cfg.JSON) {
-		d.write(d.stream(e.Stream), d.lines.Add(e.Rank, int(e.Stream), e.Data))
+		d.write(d.stream(e.Stream), d.lines.Add(job.Source{Rank: e.Rank, Stream: e.Stream}, e.Data))
 		return d.err
 	}
 	if d.cfg.JSON {
@@ -151,10 +151,10 @@ func (d *Display) Result(r job.Result) {
 // whether there were any.
 func (d *Display) writeIncomplete() (any bool) {
 	for _, stream := range []job.Stream{job.Stdout, job.Stderr} {
-		ranks := d.lines.Open(int(stream))
+		ranks := d.lines.Open(stream)
 		slices.Sort(ranks)
 		for i, rank := range ranks {
-			text := d.lines.Incomplete(rank, int(stream))
+			text := d.lines.Incomplete(job.Source{Rank: rank, Stream: stream})
 			if i < len(ranks)-1 {
 				text = append(text, '\n')
 			}

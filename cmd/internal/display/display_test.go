@@ -33,7 +33,7 @@ func TestLinesAreWrittenWhole(t *testing.T) {
 	for len(strings.Join(text, "")) > 0 {
 		r := rnd.IntN(ranks)
 		n := min(len(text[r]), rnd.IntN(15))
-		out = append(out, l.Add(r, 1, []byte(text[r][:n]))...)
+		out = append(out, l.Add(job.Source{Rank: r, Stream: job.Stdout}, []byte(text[r][:n]))...)
 		text[r] = text[r][n:]
 	}
 	got := make([]string, ranks)
@@ -52,11 +52,11 @@ func TestLinesAreWrittenWhole(t *testing.T) {
 }
 
 func TestTagPrecedesEachLine(t *testing.T) {
-	l := lines{Tag: true}
-	out := string(l.Add(2, 1, []byte("a\nb\nc")))
-	out += string(l.Add(2, 1, []byte("d\n")))
-	out += string(l.Add(2, 1, []byte("end")))
-	out += string(l.Incomplete(2, 1))
+	l, from := lines{Tag: true}, job.Source{Rank: 2, Stream: job.Stdout}
+	out := string(l.Add(from, []byte("a\nb\nc")))
+	out += string(l.Add(from, []byte("d\n")))
+	out += string(l.Add(from, []byte("end")))
+	out += string(l.Incomplete(from))
 	if want := "[2] a\n[2] b\n[2] cd\n[2] end"; out != want {
 		t.Errorf("got %q, want %q", out, want)
 	}

@@ -3,6 +3,8 @@ package display
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 // maxLine bounds the part of an incomplete line that is held back. A longer line is written in pieces, and other
@@ -28,19 +30,15 @@ func writeLen(text []byte) int {
 	return len(text)
 }
 
-// source is one output stream of one rank.
-type source struct{ rank, stream int }
-
 // lines joins the pieces of the ranks' output into whole lines. It is pure. The zero value is ready to
 // use.
 type lines struct {
 	Tag  bool // put "[rank] " before each line
-	open map[source][]byte
+	open map[job.Source][]byte
 }
 
 // Add adds the next piece of a stream and returns the text that can be written now.
-func (l *lines) Add(rank, stream int, piece []byte) []byte {
-	from := source{rank, stream}
+func (l *lines) Add(from job.Source, piece []byte) []byte {
 	line := piece
 	if open := l.open[from]; len(open) > 0 {
 		line = append(open, piece...)
@@ -50,12 +48,12 @@ func (l *lines) Add(rank, stream int, piece []byte) []byte {
 		end = len(line)
 	}
 	l.keep(from, line[end:])
-	return l.tagged(rank, line[:end])
+	return l.tagged(from.Rank, line[:end])
 }
 
-func (l *lines) keep(from source, rest []byte) {
+func (l *lines) keep(from job.Source, rest []byte) {
 	if l.open == nil {
-		l.open = make(map[source][]byte)
+		l.open = make(map[job.Source][]byte)
 	}
 	if len(rest) == 0 {
 		delete(l.open, from)
@@ -65,18 +63,17 @@ func (l *lines) keep(from source, rest []byte) {
 }
 
 // Incomplete returns the incomplete last line of a stream that has ended.
-func (l *lines) Incomplete(rank, stream int) []byte {
-	from := source{rank, stream}
+func (l *lines) Incomplete(from job.Source) []byte {
 	rest := l.open[from]
 	delete(l.open, from)
-	return l.tagged(rank, rest)
+	return l.tagged(from.Rank, rest)
 }
 
 // Open returns the ranks whose stream has an incomplete line.
-func (l *lines) Open(stream int) (ranks []int) {
-	for s := range l.open {
-		if s.stream == stream {
-			ranks = append(ranks, s.rank)
+func (l *lines) Open(stream job.Stream) (ranks []int) {
+	for from := range l.open {
+		if from.Stream == stream {
+			ranks = append(ranks, from.Rank)
 		}
 	}
 	return ranks

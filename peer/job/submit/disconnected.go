@@ -90,6 +90,7 @@ type deadlines struct {
 	reconnect <-chan time.Time // for the submitter to reconnect
 	peers     <-chan time.Time // for the other peers to reconnect
 	exits     <-chan time.Time // for reports on finished processes; see loseUnreported
+	contact   <-chan time.Time // for a process that has resumed the job to be in touch; see warnOutOfTouch
 }
 
 // peersMayContinue reports whether the job's peers may continue without the submitter: the job has begun, or
@@ -236,7 +237,7 @@ func (e *execution) rejoin() (r *job.Result) {
 		}
 		return nil
 	}
-	e.deadlines.reconnect, e.deadlines.peers = nil, nil
+	e.deadlines.reconnect, e.deadlines.peers, e.deadlines.contact = nil, nil, nil
 	r = cmp.Or(e.applyHeld(), e.loseDisconnected("its part of the job has ended"))
 	e.j.warn("reconnected to the job's peers")
 	e.partition.active, e.views.behind = false, false
@@ -287,6 +288,7 @@ func (e *execution) loseDisconnected(why string) (r *job.Result) {
 
 // reconnectTimedOut ends the job after the reconnect deadline, unless no further change is needed.
 func (e *execution) reconnectTimedOut() *job.Result {
+	e.deadlines.contact = nil
 	r := cmp.Or(e.applyHeld(), e.loseDisconnected("it has been silent for too long"))
 	if r == nil && !e.state.Decided(e.state.View()) {
 		r = e.apply(e.state.Apply(job.CutOff{}))

@@ -224,6 +224,8 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 		return e.dropLatePeers
 	case <-e.deadlines.exits:
 		return e.loseUnreported
+	case <-e.deadlines.contact:
+		return quietly(e.warnOutOfTouch)
 	case <-e.detection.failed:
 		return e.handleVerdicts
 	case <-e.presenceTicks:
@@ -250,7 +252,12 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *job.
 	case <-ctx.Done():
 		return func() *job.Result { return stoppedBy(ctx, e.j.req) }
 	case <-e.pulseTicks:
-		return func() *job.Result { return cmp.Or(e.reviewSilence(), e.loseWithholding()) }
+		return func() *job.Result {
+			if e.j.keeper.restore() {
+				e.tellKept()
+			}
+			return cmp.Or(e.reviewSilence(), e.loseWithholding())
+		}
 	case <-also:
 	}
 	return quietly(func() {})

@@ -190,7 +190,11 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 
 // output passes output of process p to the user.
 func (e *execution) output(h received, p view.Process) *job.Result {
-	event, err := e.outputs.add(h, p)
+	event, skipped, err := e.outputs.add(h, p)
+	if skipped > 0 {
+		m := h.msg.GetOutput()
+		e.j.warn(skippedNote(p, job.Stream(m.Stream), m.First, skipped, e.peers.peerOf(p)))
+	}
 	if event != nil {
 		err = e.j.emitOutput(*event)
 	}
@@ -267,7 +271,7 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 	}
 	if s.Begin {
 		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.peers.keys, Places: e.peers.places()}}}
-		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
+		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil && !e.j.outdateRecord(err) {
 			e.j.warn(err.Error())
 		}
 		e.peers.reopens = true
@@ -277,10 +281,7 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 				l.probeAddresses(e.j.s.cfg.Host)
 			}
 		}
-		if e.j.keeper != nil && e.views.group != nil {
-			e.j.keeper.told = true
-			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("if this p2prun is killed, p2prun --attach %.8s resumes the job", e.j.spec.ID)})
-		}
+		e.tellKept()
 	}
 	for _, note := range s.Notes {
 		e.j.emit(Event{Kind: ViewEvent, Text: note})
@@ -293,6 +294,21 @@ func (e *execution) carryOut(s job.Effects) *job.Result {
 		e.heal()
 	}
 	return s.Result
+}
+
+// tellKept tells the user that another process can resume the job, if it can.
+func (e *execution) tellKept() {
+	k := e.j.keeper
+	if k == nil || k.outdated || e.views.group == nil {
+		return
+	}
+	text := fmt.Sprintf("if this p2prun is killed, p2prun --attach %.8s resumes the job", e.j.spec.ID)
+	if k.told { // the event comes once
+		e.j.warn(text)
+		return
+	}
+	k.told = true
+	e.j.emit(Event{Kind: KeptEvent, Text: text})
 }
 
 // joined lets a process that is now in the view leave mpj.Init, unless it was lost meanwhile.

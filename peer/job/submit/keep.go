@@ -21,6 +21,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
+	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -43,6 +44,8 @@ import (
 // A Kept is a job that another process can resume.
 type Kept struct {
 	Job      string      `json:"job"`
+	Protocol int         `json:"protocol"` // version.Protocol of the process that started the job
+	Release  string      `json:"release"`  // version.Release of that process
 	Request  Request     `json:"request"`
 	Since    time.Time   `json:"since"`
 	Ends     time.Time   `json:"ends"`               // deadline by --timeout; zero: none
@@ -98,7 +101,7 @@ func (k KeptPeer) keysOf() map[view.Process][]byte {
 var errNotKept = errors.New("no such job is kept")
 
 // Keeping returns the jobs that are kept in dir, oldest first. It removes those that can no longer
-// be resumed.
+// be resumed. A job of another release, which CheckVersion finds, may lack everything but its ID.
 func Keeping(dir string) ([]Kept, error) {
 	expire(dir)
 	entries, err := os.ReadDir(dir)
@@ -111,7 +114,7 @@ func Keeping(dir string) ([]Kept, error) {
 	var all []Kept
 	for _, e := range entries {
 		k, err := readKept(filepath.Join(dir, e.Name()))
-		if err == nil && k.Job == e.Name() {
+		if k.Job == e.Name() && (err == nil || k.CheckVersion() != nil) {
 			all = append(all, k)
 		}
 	}
@@ -160,10 +163,27 @@ func readKept(dir string) (k Kept, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &k)
 	}
-	if err == nil {
+	switch wrong := k.CheckVersion(); {
+	case k.Job != "" && wrong != nil:
+		err = wrong
+	case err == nil:
 		err = k.Request.Validate()
 	}
 	return k, err
+}
+
+// CheckVersion returns an error if the job was started by a release with another protocol version, which has to
+// resume it.
+func (k Kept) CheckVersion() error {
+	if k.Protocol == version.Protocol {
+		return nil
+	}
+	by := "an earlier release"
+	if k.Protocol != 0 {
+		by = fmt.Sprintf("release %.20s (protocol %d)", plain(k.Release), k.Protocol)
+	}
+	return fmt.Errorf("job %.8s cannot be resumed: it was started by %s, and this is release %s (protocol %d); resume it with that release, or start it again",
+		k.Job, by, version.Release, version.Protocol)
 }
 
 // Handed reports whether the job was handed to the home's own peer, whose identity it uses. Only
@@ -189,6 +209,8 @@ type keeper struct {
 	left  bool         // another process has to resume it: not all peers know that the job is over
 	told  bool         // the user knows that the job can be resumed
 	got   bool         // the user has the result
+
+	outdated bool // the file "job" was removed, since it lacks something that the peers know; see outdate
 }
 
 // keep starts to record a new job, unless the job cannot be resumed.
@@ -197,7 +219,7 @@ func (s *Submitter) keep(j *run) (*keeper, error) {
 		return nil, nil
 	}
 	k := &keeper{dir: filepath.Join(s.cfg.Jobs, j.spec.ID), kept: Kept{
-		Job: j.spec.ID, Request: j.req, Since: j.spec.Created,
+		Job: j.spec.ID, Protocol: version.Protocol, Release: version.Release, Request: j.req, Since: j.spec.Created,
 	}, out: newTranscripts(j.req.N)}
 	if !s.cfg.Resident {
 		var err error
@@ -225,10 +247,12 @@ func (s *Submitter) Kept(id string) (Kept, error) {
 		return Kept{}, errNotKept
 	}
 	k, err := readKept(filepath.Join(s.cfg.Jobs, id))
-	if err != nil {
+	switch {
+	case err != nil && k.Job == id && k.CheckVersion() != nil:
+		return Kept{}, err
+	case err != nil:
 		return Kept{}, fmt.Errorf("%w: %s", errNotKept, id)
-	}
-	if k.Handed() != s.cfg.Resident {
+	case k.Handed() != s.cfg.Resident:
 		return Kept{}, fmt.Errorf("%w for this identity: %s", errNotKept, id)
 	}
 	return k, nil
@@ -282,6 +306,22 @@ func (k *keeper) write() error {
 		return fmt.Errorf("keep the job: %w", err)
 	}
 	return nil
+}
+
+// outdate removes the file "job", which could not be replaced and lacks something that the peers will know: a process
+// could not resume the job with it. restore writes the file later. outdate reports whether there is no such file now.
+func (k *keeper) outdate() bool {
+	k.outdated = k.outdated || os.Remove(filepath.Join(k.dir, "job")) == nil
+	return k.outdated
+}
+
+// restore writes the file "job" again if outdate has removed it, and reports whether it did so.
+func (k *keeper) restore() bool {
+	if k == nil || !k.outdated || k.write() != nil {
+		return false
+	}
+	k.outdated = false
+	return true
 }
 
 // writePeers records where the job runs and has run. It records a process before any peer learns

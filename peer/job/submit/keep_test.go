@@ -14,6 +14,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 
+	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
@@ -124,6 +125,39 @@ func TestKeepRefusesInvalidJobs(t *testing.T) {
 		}
 	}
 	k.close()
+}
+
+// TestJobOfAnotherReleaseIsNotResumed: the record of such a job may be of another form. It stays for that release.
+func TestJobOfAnotherReleaseIsNotResumed(t *testing.T) {
+	for name, tt := range map[string]struct{ old, new, want string }{
+		"another protocol": {fmt.Sprintf(`"protocol":%d`, version.Protocol), `"protocol":7`, "release " + version.Release + " (protocol 7), and this is"},
+		"no version":       {fmt.Sprintf(`"protocol":%d,"release":%q,`, version.Protocol, version.Release), "", "an earlier release"},
+		"another form":     {fmt.Sprintf(`"protocol":%d,"release":%q,"request":{`, version.Protocol, version.Release), `"protocol":7,"release":"0.0.7","request":[],"was":{`, "release 0.0.7 (protocol 7)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, k := keeping(t)
+			file := filepath.Join(k.dir, "job")
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changed := strings.Replace(string(text), tt.old, tt.new, 1)
+			if changed == string(text) {
+				t.Fatalf("no %s in %s", tt.old, text)
+			}
+			if err := os.WriteFile(file, []byte(changed), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			k.close()
+			if r := s.Attach(t.Context(), k.kept.Job, Showing(nil)); r.Status != job.StatusUsage || !strings.Contains(r.Message, tt.want) {
+				t.Errorf("attached: %+v, want %q", r, tt.want)
+			}
+			all, err := Keeping(s.cfg.Jobs)
+			if err != nil || len(all) != 1 || all[0].CheckVersion() == nil || all[0].Handed() {
+				t.Errorf("keeping %+v, %v", all, err)
+			}
+		})
+	}
 }
 
 // TestJobWithAResultIsNotResumable: the peers of a job with a result have been told to stop, and

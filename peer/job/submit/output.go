@@ -60,28 +60,30 @@ func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
 
 // add adds an output message of process p, and returns the event with its new records, or nil. It also
 // accepts records of a former output leader: the process may become the output leader again, and
-// later records continue the earlier ones. After an error, the peer has broken the protocol.
-func (o *outputs) add(h received, p view.Process) (event *Event, err error) {
+// later records continue the earlier ones. skipped is the number of records before these that the user has
+// got from an earlier process, according to the peer only; see job.ResumeEmission. After an error, the peer has
+// broken the protocol.
+func (o *outputs) add(h received, p view.Process) (event *Event, skipped uint64, err error) {
 	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once
 		if err := o.early.add(p, h); err != nil {
-			return nil, fmt.Errorf("output of %v, which is not an output leader: %w", p, err)
+			return nil, 0, fmt.Errorf("output of %v, which is not an output leader: %w", p, err)
 		}
-		return nil, nil
+		return nil, 0, nil
 	}
 	m := h.msg.GetOutput()
 	s := job.Stream(m.Stream)
 	if s != job.Stdout && s != job.Stderr {
-		return nil, fmt.Errorf("output stream %d", m.Stream)
+		return nil, 0, fmt.Errorf("output stream %d", m.Stream)
 	}
 	ended := o.ended[p]
 	before, has := o.emission.Next(p.Rank, s), &o.has[p.Rank][s-1]
 	if sent, _ := job.WholeRecords(m.Data); ended[s-1] && m.First+sent > before {
-		return nil, fmt.Errorf("output of %v after its end", p)
+		return nil, 0, fmt.Errorf("output of %v after its end", p)
 	}
 	fresh, records, ok := o.emission.Add(p, s, m.First, m.Data)
 	next := o.emission.Next(p.Rank, s)
 	if !ok {
-		return nil, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next)
+		return nil, 0, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next)
 	}
 	if records > 0 || m.End {
 		delete(o.withheld, p)
@@ -101,7 +103,17 @@ func (o *outputs) add(h received, p view.Process) (event *Event, err error) {
 		ended[s-1] = true
 		o.end(p, ended)
 	}
-	return event, nil
+	return event, next - records - before, nil
+}
+
+// skippedNote returns the warning that a peer skips count records of process p, the last of which has number next.
+func skippedNote(p view.Process, s job.Stream, next, count uint64, peer string) string {
+	name := "standard output"
+	if s == job.Stderr {
+		name = "standard error"
+	}
+	return fmt.Sprintf("lines %d to %d of the %s of rank %d are not printed: peer %s says that an earlier p2prun has printed them, but the record of the job does not; if you do not have them, exclude that peer (--not-peer) and start the job again",
+		next-count+1, next, name, p.Rank, peer)
 }
 
 // end records which streams a process has closed.

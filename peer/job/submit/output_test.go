@@ -122,9 +122,17 @@ func TestR6OutputIsShownOnce(t *testing.T) {
 }
 
 // TestR6UnrecordedOutputIsAcknowledgedAfterResume: the process that started the job was killed when
-// the user had ten more records than were recorded. The peers have dropped these records.
+// the user had ten more records than were recorded. The peers have dropped these records, and the user learns which
+// peer says so, since it may lie (V4).
 func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	e := newHearing(t)
+	var told []string
+	e.j.events = Showing(func(e Event) error {
+		if e.Kind == WarningEvent {
+			told = append(told, e.Text)
+		}
+		return nil
+	})
 	e.outputs.resume([][2]uint64{{90, 0}, {}}, e.outputs.printed)
 	e.outputs.recordLeaders(e.state.View())
 	if r := e.handle(received{link: e.peers.links[0], msg: outputMessage(master, job.Stdout, 100, false, "a\n", "b\n")}); r != nil || e.peers.links[0].err != nil {
@@ -136,6 +144,10 @@ func TestR6UnrecordedOutputIsAcknowledgedAfterResume(t *testing.T) {
 	}
 	if got := e.outputs.emitted(0).GetEmitted().GetStdout(); got != 102 {
 		t.Errorf("acknowledged %d records, want 102", got)
+	}
+	want := "lines 91 to 100 of the standard output of rank 0 are not printed: peer " + e.peers.peerOf(master)
+	if len(told) != 1 || !strings.HasPrefix(told[0], want) {
+		t.Errorf("the user was told %q, want %q", told, want)
 	}
 }
 
@@ -301,7 +313,7 @@ func TestR6EarlyOutputWaitsForItsLeader(t *testing.T) {
 	v := view.New(1, 2)
 	o := newOutputs(v)
 	early := received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}
-	if event, err := o.add(early, other); err != nil || event != nil || len(o.takeEarly()) > 0 {
+	if event, _, err := o.add(early, other); err != nil || event != nil || len(o.takeEarly()) > 0 {
 		t.Fatalf("event %v, %v; want that it waits", event, err)
 	}
 	v, _ = view.Change{Process: master, To: view.Failed}.Apply(v)
@@ -309,7 +321,7 @@ func TestR6EarlyOutputWaitsForItsLeader(t *testing.T) {
 	if waited := o.takeEarly(); len(waited) != 1 || len(o.takeEarly()) > 0 {
 		t.Fatalf("%d messages have waited, want one, once", len(waited))
 	}
-	event, err := o.add(early, other)
+	event, _, err := o.add(early, other)
 	if err != nil || event == nil || string(event.Data) != "a\n" {
 		t.Fatalf("event %v, %v", event, err)
 	}
@@ -335,7 +347,7 @@ func TestProcessIsDrainedOnce(t *testing.T) {
 			if got := o.drained(0); len(got) > 0 {
 				t.Errorf("%v is drained before it has closed its streams", got)
 			}
-			if _, err := o.add(received{msg: m}, master); err != nil {
+			if _, _, err := o.add(received{msg: m}, master); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -354,13 +366,13 @@ func TestProcessIsDrainedOnce(t *testing.T) {
 func TestR6RejectedOutputTakesNoNumber(t *testing.T) {
 	o := newOutputs(view.New(1, 2))
 	o.leaders[other] = true
-	if _, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, true)}, master); err != nil {
+	if _, _, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, true)}, master); err != nil {
 		t.Fatal(err)
 	}
-	if event, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, false, "late\n")}, master); err == nil || event != nil {
+	if event, _, err := o.add(received{msg: outputMessage(master, job.Stdout, 0, false, "late\n")}, master); err == nil || event != nil {
 		t.Errorf("a record after the end: %+v", event)
 	}
-	event, err := o.add(received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}, other)
+	event, _, err := o.add(received{msg: outputMessage(other, job.Stdout, 0, false, "a\n")}, other)
 	if err != nil || event == nil || string(event.Data) != "a\n" || event.Record != 1 {
 		t.Errorf("event %+v, %v", event, err)
 	}

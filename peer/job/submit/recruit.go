@@ -270,7 +270,7 @@ func (c *recruitment) enter(l *link, r *recruit, key []byte) *job.Result {
 	}
 	r.phase = recruitJoining
 	undo := c.views.registerRecruit(l, p, key)
-	if err := c.j.keeper.writePeers(c.peers); err != nil { // a later process would give the number to another peer
+	if err := c.j.keeper.writePeers(c.peers); err != nil && !c.j.outdateRecord(err) { // a later process would give the number to another peer
 		r.phase = recruitEntering
 		undo()
 		c.state.Apply(job.JoinWithdrawn{Rank: p.Rank})

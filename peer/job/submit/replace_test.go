@@ -2,10 +2,13 @@ package submit
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -202,6 +205,58 @@ func TestResumedJobReplacesAFailedRecruit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestReplicaIsReplacedWhileTheRecordCannotBeWritten: a job whose record cannot be replaced when a recruit is to join
+// is not resumable, but gets the replica. The record is written as soon as possible.
+func TestReplicaIsReplacedWhileTheRecordCannotBeWritten(t *testing.T) {
+	skip.Long(t)
+	b := newBed(t, never, 1, 1, 1)
+	b.submitter.cfg.Jobs = t.TempDir()
+	watch, healed := untilHealed()
+	restored := make(chan struct{})
+	b.play(func(p *part) {
+		file := filepath.Join(b.submitter.cfg.Jobs, p.spec.ID, "job")
+		q := p.processes[0]
+		p.start()
+		switch q.Replica {
+		case 0:
+			p.enter()
+			p.vanish()
+		case 2: // an empty folder cannot be replaced by a file, but can be removed
+			if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+				t.Error(err)
+			}
+			p.enter()
+			if kept, err := readKept(filepath.Dir(file)); err == nil && len(kept.Peers) < 3 {
+				t.Errorf("the record lacks the recruit: %+v", kept.Peers)
+			}
+			p.caughtUp(q)
+		default:
+			p.enter()
+		}
+		<-healed
+		<-restored
+		p.ends(q, "a\n")
+	})
+	req := b.healing()
+	req.Away = time.Minute
+	tells := 0
+	o := b.run(req, func(e Event) error {
+		if strings.HasSuffix(e.Text, " resumes the job") {
+			if tells++; tells == 2 {
+				all, err := Keeping(b.submitter.cfg.Jobs)
+				if err != nil || len(all) != 1 || len(all[0].Peers) != 3 {
+					t.Errorf("kept %+v, %v", all, err)
+				}
+				close(restored)
+			}
+		}
+		return watch(e)
+	})
+	o.want(job.StatusOK, "")
+	o.wrote(0, job.Stdout, "a\n")
+	o.told("the job cannot be resumed, since it cannot be recorded")
 }
 
 // TestResumedJobReportsThatItCannotReplace covers jobs for which the program was not recorded.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -403,6 +404,55 @@ func TestEachResumptionHasANumberOfItsOwn(t *testing.T) {
 		j.events.finish()
 	}
 	k.close()
+}
+
+// TestResumedJobWarnsOfPeersOutOfTouch: the user learns once which peers the resumed job waits for, and until when.
+func TestResumedJobWarnsOfPeersOutOfTouch(t *testing.T) {
+	skip.Long(t)
+	b := newBed(t, never, 1, 1)
+	k := b.keptOn(2)
+	b.submitter.waits.contact, b.submitter.waits.reconnect = 10*time.Millisecond, eventTimeout
+	warned := make(chan struct{})
+	watch := func(e Event) error {
+		if strings.Contains(e.Text, "(--away)") {
+			close(warned)
+		}
+		return nil
+	}
+	o := b.attachAnd(watch, k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(exitedMessage(proc(0, 0), wellEnded), accountMessage(proc(0, 0)))
+			p.writes(proc(0, 0), 0, "a\n")
+			p.closes(proc(0, 0), 1)
+		},
+		proc(0, 1): func(p *part) {
+			<-warned
+			p.back(exitedMessage(proc(0, 1), wellEnded), accountMessage(proc(0, 1)))
+		},
+	})
+	o.want(job.StatusOK, "")
+	o.told(short(b.peers[1].ID()) + "; waiting until ")
+}
+
+// TestOutOfTouchWarningNamesTheCause checks what the warning of a resumed job says of its peers.
+func TestOutOfTouchWarningNamesTheCause(t *testing.T) {
+	for silent, want := range []string{"the job's peers answer, but", "peers of the job do not answer: ", "none of the job's peers answers: "} {
+		b := newBed(t, never, 1, 1)
+		e := b.partedOn()
+		for i, l := range e.peers.links {
+			l.session.disconnected = i < silent*len(e.peers.links)/2
+		}
+		told := ""
+		e.j.events = Showing(func(e Event) error {
+			told += e.Text
+			return nil
+		})
+		e.warnOutOfTouch()
+		e.j.events.finish()
+		if !strings.Contains(told, want) {
+			t.Errorf("%d of 2 parts are silent: %q", silent, told)
+		}
+	}
 }
 
 // TestResumedJobThatHasEndedIsReported: nothing of the job is left at its peers.

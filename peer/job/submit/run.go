@@ -105,6 +105,19 @@ func (j *run) stopKeeping(err error) {
 	j.keeper = nil
 }
 
+// outdateRecord removes the record of the job, which err keeps from being replaced, and tells the user. It reports
+// whether the record is removed.
+func (j *run) outdateRecord(err error) bool {
+	known := j.keeper.outdated
+	if !j.keeper.outdate() {
+		return false
+	}
+	if !known {
+		j.warn(fmt.Sprintf("if this p2prun is killed, the job cannot be resumed, since it cannot be recorded; p2prun tries again to record it: %v", err))
+	}
+	return true
+}
+
 // fruitlessAttempts limits the attempts to stage and start a job in which no faulty peer was found.
 const fruitlessAttempts = 3
 

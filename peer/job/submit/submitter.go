@@ -79,12 +79,13 @@ type waits struct {
 	notify       time.Duration // time in which disconnected peers can be told that the job is over
 	reconnect    time.Duration // time that peers have to reconnect once the submitter is in touch with the majority
 	wide         time.Duration // time to search for peers that have the job's files cached, after enough peers are found
+	contact      time.Duration // time that a process that has resumed a job has to be in touch before the user is warned
 	locate       time.Duration // time to dial a peer's last addresses before the peer is looked up
 }
 
 var defaultWaits = waits{
 	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: 15 * time.Second, replaceAfter: 350 * time.Millisecond, disconnected: 15 * time.Second, grace: time.Second, files: time.Second, confirm: time.Minute, stop: 30 * time.Second, notify: 10 * time.Second,
-	reconnect: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
+	reconnect: 10 * time.Second, wide: time.Second, contact: 30 * time.Second, locate: 2 * time.Second,
 }
 
 // Status describes a job that this peer has submitted and that is not over.

@@ -22,9 +22,9 @@ import (
 const (
 	// writeTimeout bounds the writing of one message.
 	writeTimeout = 2 * time.Second
-	// maxQueued bounds the messages that wait for one peer. Further ones are dropped; the protocol tolerates
-	// their loss.
-	maxQueued = 256
+	// maxQueued and maxQueuedBytes bound the messages that wait for one peer, which may provoke long ones and
+	// not read them. Further ones are dropped; the protocol tolerates their loss.
+	maxQueued, maxQueuedBytes = 256, 4 * maxMessage
 	// maxRate is the number of messages that a peer may send per second: many times what it needs while a
 	// view changes.
 	maxRate = 2000
@@ -129,18 +129,20 @@ func (g *Group) Introduce(n Newcomer) {
 	g.ring()
 }
 
-// meetSubmitter introduces a new process of the submitter, which is the remote peer of a stream, unless that was
-// done.
+// meetSubmitter introduces a new process of the submitter, which is the remote peer of a stream. The member ignores
+// one that was admitted, or that waits for it. It may have refused one before that it admits now.
 func (g *Group) meetSubmitter(number int, signature []byte) {
 	n := Newcomer{Peer: number, ID: g.config.Peers[submitterPeer], Process: NoProcess, Signature: signature}
+	if number >= g.config.First+maxPeers+maxSubmitters || !verifier(g.config.Job)(n.ID, n.statement(), n.Signature) {
+		return
+	}
 	g.mu.Lock()
-	isNew := g.peers[number] == nil && number < g.config.First+maxPeers+maxSubmitters &&
-		verifier(g.config.Job)(n.ID, n.statement(), n.Signature)
-	if isNew {
-		g.add(number, n.ID)
+	known := g.peers[number]
+	if known == nil {
+		known = g.add(number, n.ID)
 	}
 	g.mu.Unlock()
-	if isNew {
+	if known.id == n.ID {
 		g.Introduce(n)
 	}
 }
@@ -396,6 +398,7 @@ func (g *Group) newWriter(to p2ppeer.ID) writer {
 		Host: g.service.host, To: to, Protocol: Protocol,
 		Hello: g.hello(), Timeout: writeTimeout, Log: g.log,
 		NewEncoder: newEncoder, MaxQueued: maxQueued,
+		MaxBytes: maxQueuedBytes, Size: func(m *Message) int { return proto.Size(m) },
 	})
 	g.wg.Go(func() { w.Run(ctx) })
 	return writer{w, stop}
