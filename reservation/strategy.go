@@ -40,7 +40,7 @@ func ParseStrategy(name string) (Strategy, error) {
 	if i := slices.Index(strategyNames[:], name); i >= 0 {
 		return Strategy(i), nil
 	}
-	return 0, fmt.Errorf("strategy %q: want %s", name, strings.Join(strategyNames[:], ", "))
+	return 0, fmt.Errorf("strategy %q: want one of %s", name, strings.Join(strategyNames[:], ", "))
 }
 
 // The errors if peers do not suffice for n ranks of r replicas.
