@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Strategy defines how a job's processes are distributed over peers. The strategies are those of
-// P2P-MPI (seed 004). None of them puts two replicas of a rank on one machine.
+// A Strategy defines how a job's processes are distributed over peers. The strategies are those of P2P-MPI. None
+// of them puts two replicas of a rank on one machine.
 type Strategy byte
 
 // The strategies. Those that begin with Data prefer the peers whose caches have the most bytes of the

@@ -68,4 +68,4 @@ func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Resul
 	}
 }
 
-const hintMoreRoom = "boot more peers with p2pboot, wait longer with -w, or lower --success"
+const hintMoreRoom = "start more peers with p2pboot, wait longer with -w, or lower --success"

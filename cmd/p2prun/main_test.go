@@ -70,7 +70,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestPeerOfAnotherNetworkIsNotUsed checks that p2prun uses no peer of another network than the one that the
+// TestPeerOfAnotherNetworkIsNotUsed checks that p2prun uses no peer of a network other than the one that the
 // user names.
 func TestPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	isolate(t)

@@ -176,7 +176,7 @@ func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*re
 			stayed++
 		}
 	}
-	p.lostAny = p.lostAny || stayed < len(p.conns) // also if the other end closed it, which may have a new address
+	p.lostAny = p.lostAny || stayed < len(p.conns) // even if the other end closed it, since that end may have a new address
 	probed := false
 	conns := make(map[string]*conn, len(s.conns))
 	for _, l := range s.conns {

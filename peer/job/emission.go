@@ -34,9 +34,9 @@ type tail struct {
 // NewEmission returns the emission of a job of n ranks.
 func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
-// ResumeEmission returns the emission of a resumed job. shown is the number of records that the user has
-// got of each stream of each rank. The user may have got a few more, which were not counted. The peers
-// no longer have records that were acknowledged, so the first output of a process may begin later.
+// ResumeEmission returns the emission of a resumed job. shown is the number of records that the user has received
+// of each stream of each rank. The user may have received a few more, which were not counted. The peers no longer
+// have records that were acknowledged, so the first output of a process may begin later.
 func ResumeEmission(shown [][2]uint64) *Emission {
 	e := NewEmission(len(shown))
 	for rank := range shown {
@@ -70,7 +70,7 @@ func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fre
 	return data[:size], records, true
 }
 
-// Next returns how many records of a rank's stream the user has got.
+// Next returns how many records of a rank's stream the user has received.
 func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
 // Tail returns the unfinished last line of a rank's stream once the job is over with the output of view v, or

@@ -70,7 +70,7 @@ func (p *partition) hold(changes []viewgroup.Committed) []viewgroup.Committed {
 	return nil
 }
 
-// takeHeld returns the changes that were held.
+// takeHeld removes and returns the held changes.
 func (p *partition) takeHeld() []viewgroup.Committed {
 	changes := p.changes
 	p.changes = nil
