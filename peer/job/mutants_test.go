@@ -79,7 +79,7 @@ var mutants = []mutant{
 	{"a replica that called Abort ends the job when it becomes the output leader", "state.go",
 		"\ts.judgeReplicas(out, c.Process.Rank) // the output leader may have changed\n", "\tif !c.Promotes() {\n\t\ts.judgeReplicas(out, c.Process.Rank)\n\t}\n", "n=1, Abort, two moves"},
 
-	{"a replica set aside counts again, also if its report came before that", "state.go",
+	{"a replica set aside counts again, even if its report came before that", "state.go",
 		"\ts.requestAgain(out, c.Process.Rank)\n", "", "n=1, aside"},
 
 	{"a program that does not use mpj ends", "init.go",
