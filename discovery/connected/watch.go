@@ -61,13 +61,13 @@ type relayState struct {
 	at      time.Time // time when passed became known
 }
 
-// A partnerState is the present state of one partner.
+// A partnerState is an observation of one partner at a check.
 type partnerState struct {
 	tolerates time.Duration // silence that the jobs with the partner tolerate
 	conns     []connState
 }
 
-// A connState is the present state of one connection.
+// A connState is an observation of one connection at a check.
 type connState struct {
 	id      string
 	local   netip.Addr // this machine's address; unspecified for QUIC (any address), invalid for a circuit

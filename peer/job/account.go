@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An Account summarizes everything that a finished replica has done. Messages that receivers have received are
+// An Account summarizes everything that a finished replica has done. Messages that have been received are
 // compared while the job runs (Diverged). The account covers the rest: messages that only some replicas sent,
 // messages to the replica's own rank, and the printed output.
 type Account struct {

@@ -27,7 +27,7 @@ type dispute struct {
 	settled bool
 }
 
-// A report is the report of one replica.
+// A report compares one replica's version of the message with the version that the receiver has received.
 type report struct {
 	protection.Divergence
 	text string // the report as a sentence for the user, without its end
