@@ -210,7 +210,7 @@ func (o *RunOptions) Filter() (discovery.Filter, error) {
 	not, err2 := policy.ParseIDs("not-peer", o.NotPeers)
 	var err3 error
 	if o.OnlyMine && len(o.Peers) > 0 {
-		err3 = errors.New("--only-mine and --peer: want one of them")
+		err3 = errors.New("--only-mine and --peer cannot be combined")
 	}
 	return discovery.Filter{
 		MinMemory: uint64(o.MinMemory), OS: o.OS, Arch: o.Arch, Only: only, Not: not,

@@ -326,7 +326,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	case !turned:
 	case err != nil:
 		return &job.Result{
-			Status: job.StatusLost, Message: "the job's peers cannot agree any more: " + err.Error(),
+			Status: job.StatusLost, Message: "the job's peers can no longer agree: " + err.Error(),
 			Hint: "start it again without that peer (--not-peer)",
 		}
 	case e.partition.active:
