@@ -92,7 +92,7 @@ func (a *Accounts) Add(p view.Process, account Account) (note string) {
 	return note
 }
 
-// difference describes how p and q differ. It returns "" if they do not differ as far as is known.
+// difference describes how p and q differ. It returns "" if no difference is known.
 func (a *Accounts) difference(p, q view.Process) string {
 	x, ok := a.of[p]
 	y, too := a.of[q]
