@@ -148,7 +148,7 @@ func (o *offers) converse(stream network.Stream) (Offer, time.Duration, error) {
 		return Offer{}, 0, fmt.Errorf("ask %s for its offer: %w", from, err)
 	}
 	if resp.GetRefusal() == pb.Response_OTHER_NETWORK {
-		return Offer{}, 0, refuse(OtherNetwork, "it belongs to another network than %q", o.cfg.Network)
+		return Offer{}, 0, refuse(OtherNetwork, "it belongs to a network other than %q", o.cfg.Network)
 	}
 	offer, err := openOffer(resp.GetEnvelope(), from, o.cfg.Network, time.Now())
 	if err != nil {

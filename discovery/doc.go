@@ -22,8 +22,8 @@
 //
 // A supernode is an ordinary peer that introduces newcomers and may leave afterwards. Introduced returns
 // once the newcomer has met other peers itself. From then on every known peer can introduce it as a
-// supernode did. Package connected keeps the peer connected to supernodes and known peers, also after the
-// machine lost its link, slept or moved. When that package reaches new peers, the Service looks for others.
+// supernode did. Package connected keeps the peer connected to supernodes and known peers, even after the machine
+// lost its link, slept or moved. When that package reaches new peers, the Service looks for others.
 //
 // Two processes have the same identity if the home directory of one is a copy of the other's. Any peer
 // that both are connected to can detect this. The process that started later is told (see DuplicateError).

@@ -10,8 +10,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 )
 
-// supernodeError returns err as the reason why a supernode could not introduce this peer, or nil if err is nil: one
-// line with each address tried and its cause, in place of libp2p's multi-line message.
+// supernodeError returns the reason why a supernode could not introduce this peer: one line with each address
+// tried and its cause, in place of libp2p's multi-line message. It returns nil if err is nil.
 func supernodeError(supernode p2ppeer.AddrInfo, err error) error {
 	dial, ok := errors.AsType[*swarm.DialError](err)
 	switch {

@@ -33,7 +33,7 @@ func TestDivergence(t *testing.T) {
 		{"printed output, one of three", few, []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
 		{"printed output, warned only", few, []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose files were collected: "out.txt" differs`}, "have diverged"},
 		{"written files", few, []string{"-r", "2", "-o", "out.txt", "write"}, 65, []string{"the replicas of rank 0 have written different files", "out.txt"}, "have diverged"},
-		{"written files, one of three", few, []string{"-r", "3", "-o", "out.txt", "write"}, 0, []string{"rank 0 replica 1 on peer", `has written other files than the replica whose files were collected: "out.txt" differs`}, "have diverged"},
+		{"written files, one of three", few, []string{"-r", "3", "-o", "out.txt", "write"}, 0, []string{"rank 0 replica 1 on peer", `has written different files than the replica whose files were collected: "out.txt" differs`}, "have diverged"},
 		{"none", many, []string{"-r", "3", "none"}, 0, nil, "replica"},
 	}
 	peers := grid(t, 3, "--slots", "8")

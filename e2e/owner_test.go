@@ -488,8 +488,7 @@ func compute(t *testing.T, n int) (done func()) {
 	return done
 }
 
-// turns counts how often the threads of a process have got a processor, and how long they have
-// waited for it.
+// turns counts how often the threads of a process were scheduled, and how long they waited for a processor.
 type turns struct {
 	waited time.Duration
 	count  int64

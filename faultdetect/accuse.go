@@ -10,7 +10,7 @@ type sentAccusation struct {
 	about int
 	tree  Tree
 	reach int
-	until int // value of periods until which it is not passed on again
+	until int // value of periods before which it is not passed on again
 }
 
 // repeatAfter is the number of periods in which an accusation is not repeated. So a member that
@@ -43,7 +43,7 @@ func (as *accusations) expire(periods int) {
 // accusationsFrom returns the accusations by which self covers the next reach members in a tree's order. The
 // first is for the member 2^k positions on, which covers the members beyond. The others are for the members
 // 2^(k-1), 2^(k-2), … positions on, as far as these are not covered yet. So all members have the accusation
-// after ⌈log₂ n⌉ steps (the binary tree of the seed). The tree uses the same connections as the tables. Failed
+// after ⌈log₂ n⌉ steps (the binary tree of P2P-MPI). The tree uses the same connections as the tables. Failed
 // members and the accused one are skipped.
 func (r ring) accusationsFrom(self, about int, tree Tree, reach int) (all []Message) {
 	r = r.without(about)

@@ -27,7 +27,7 @@ type watch struct {
 }
 
 // NewCheckAlive returns a CheckAlive without processes, at time zero. The caller must call Tick once per
-// period. Time beyond two periods between two ticks does not count, because this peer was stopped and
+// period. If more than two periods pass between two ticks, the excess does not count: this peer was stopped and
 // could not receive answers.
 func NewCheckAlive(period, hang time.Duration) *CheckAlive {
 	return &CheckAlive{hang: hang, step: 2 * period}

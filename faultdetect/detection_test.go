@@ -15,7 +15,7 @@ const (
 	startGrace = 20 // periods
 )
 
-// newWorld returns a group of detectors as in the seed.
+// newWorld returns a group of detectors as in P2P-MPI.
 func newWorld(t testing.TB, n int, seed uint64) *sim.World {
 	return worldOf(t, n, faultdetect.Config{Period: simPeriod, Mode: faultdetect.Gossip}, seed)
 }

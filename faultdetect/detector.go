@@ -103,7 +103,7 @@ type member struct {
 	heartbeat uint64        // largest known
 	phase     time.Duration // upper bound of the time after New at which its heartbeat was the Offset
 	heard     int32         // period of its last sign of life; startGrace before the first
-	met       bool          // it has given a sign of life
+	met       bool          // it has been heard at least once
 	state     State
 }
 

@@ -15,7 +15,7 @@ type Mode byte
 // The modes. All members of a group must use the same mode.
 const (
 	Fast   Mode = iota // a late table, or silence as in Gossip
-	Gossip             // no news for as long as the scheme of targets may take, as in the seed
+	Gossip             // no news for as long as the scheme of targets may take, as in P2P-MPI
 )
 
 var modes = [...]string{Fast: "fast", Gossip: "gossip"}

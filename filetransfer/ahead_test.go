@@ -50,11 +50,11 @@ func TestUnacknowledgedBytesAreBounded(t *testing.T) {
 	})
 }
 
-// TestFlightsBetweenSites: a peer with a neighbor at its site reports how much arrives from other sites, but
-// not how much arrives from the neighbor. A peer without neighbors sends no reports.
+// TestFlightsBetweenSites: a peer with a neighbour at its site reports how much arrives from other sites, but
+// not how much arrives from the neighbour. A peer without neighbours sends no reports.
 func TestFlightsBetweenSites(t *testing.T) {
 	for name, tt := range map[string]struct{ near, origin, member bool }{
-		"a neighbor": {true, true, false}, "no neighbor": {false, false, false},
+		"a neighbour": {true, true, false}, "no neighbour": {false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -71,7 +71,7 @@ func (s *Store) Download(ctx context.Context, client *http.Client, job string, d
 	return digest, nil
 }
 
-// A download is one running Download.
+// A download is a Download in progress.
 type download struct {
 	Download
 	store          *Store

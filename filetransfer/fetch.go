@@ -14,10 +14,9 @@ import (
 // T2). After Share, it also requests units from members of the swarm. progress, if not nil, is called with
 // each number of new bytes, one call at a time.
 //
-// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It asks a member that has
-// sent wrong bytes no more. The error names the peer and the content, which was refused, changed at its
-// source, had another size than wanted, or did not match its digest (T1). Fetch fails if the contents do
-// not fit into the store.
+// Fetch replaces a broken or stalled stream, a bounded number of times in a row. It asks no member again that has
+// sent wrong bytes. The error names the peer and the content, which was refused, changed at its source, did not
+// have the wanted size, or did not match its digest (T1). Fetch fails if the contents do not fit into the store.
 func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want []Want, progress func(bytes int64)) error {
 	if !s.work.Enter() {
 		return errClosed

@@ -11,24 +11,24 @@ import (
 // This file contains the decisions of a plan that depend on sites. Peers at one site share a slow link to the
 // rest of the network, and reach each other over a fast one. So each unit should enter a site once. One peer
 // of the site, the unit's owner, may request the unit from members at other sites, and the others get it from
-// their neighbors. The origin needs no owners, because it gives each unit to one peer only.
+// their neighbours. The origin needs no owners, because it gives each unit to one peer only.
 //
-// Neighbors compute the owner from their peer IDs (rendezvous hashing), so they agree without a message.
-// Where they see different neighbors, a unit enters more than once. No two peers wait for each other,
+// Neighbours compute the owner from their peer IDs (rendezvous hashing), so they agree without a message.
+// Where they see different neighbours, a unit enters more than once. No two peers wait for each other,
 // because a peer waits only for an owner of greater weight.
 
 const (
-	// waitShare bounds the time that a fetch waits for one neighbor: 1/waitShare of its running time.
+	// waitShare bounds the time that a fetch waits for one neighbour: 1/waitShare of its running time.
 	waitShare = 4
-	// unitTime is the additional wait allowed for each unit that the neighbor has sent: 4 MiB/s.
+	// unitTime is the additional wait allowed for each unit that the neighbour has sent: 4 MiB/s.
 	unitTime = 60 * time.Millisecond
 )
 
-// A neighbor is a member at this peer's site.
-type neighbor struct {
+// A neighbour is a member at this peer's site.
+type neighbour struct {
 	key    uint64
-	waited time.Duration // time in which this peer could only wait for the neighbor
-	units  int           // number of units that the neighbor has sent
+	waited time.Duration // time in which this peer could only wait for the neighbour
+	units  int           // number of units that the neighbour has sent
 }
 
 // siteKey returns the hash of a peer ID that, with a unit's number, determines which units the peer owns.
@@ -50,12 +50,12 @@ func weight(key uint64, unit int) uint64 {
 func (p *plan) place(key uint64, near map[int]uint64) {
 	p.key = key
 	for id, k := range near {
-		p.near[id] = &neighbor{key: k}
+		p.near[id] = &neighbour{key: k}
 	}
 }
 
 // owner returns the source that should request the unit from other sites, or itself if this peer should. It
-// considers only neighbors that are reachable and take part.
+// considers only neighbours that are reachable and take part.
 func (p *plan) owner(unit int) int {
 	best, most := itself, weight(p.key, unit)
 	for id, n := range p.near {
@@ -72,17 +72,17 @@ func (p *plan) owner(unit int) int {
 // itself denotes this peer among the sources.
 const itself = -1
 
-// enters reports whether this peer may request the unit from another site if a member has it: no neighbor
+// enters reports whether this peer may request the unit from another site if a member has it: no neighbour
 // has the unit or should request it.
 func (p *plan) enters(unit int) bool {
 	return len(p.near) == 0 || p.local[unit] == 0 && p.owner(unit) == itself
 }
 
-// chargeNeighbors adds the time since the last tick to the waiting time of the neighbors for which this peer
+// chargeNeighbours adds the time since the last tick to the waiting time of the neighbours for which this peer
 // could only wait. This peer can only wait if it expects nothing from other sites, and available units must
-// come through a neighbor. A neighbor that has kept this peer waiting for too long is treated as a member at
+// come through a neighbour. A neighbour that has kept this peer waiting for too long is treated as a member at
 // another site.
-func (p *plan) chargeNeighbors(now time.Duration) {
+func (p *plan) chargeNeighbours(now time.Duration) {
 	since := now - p.ticked
 	p.ticked = now
 	if len(p.near) == 0 || p.crossing() {
@@ -106,7 +106,7 @@ func (p *plan) crossing() bool {
 	return false
 }
 
-// blocking returns the neighbors that have, or own, a missing unit that a member has and that this peer
+// blocking returns the neighbours that have, or own, a missing unit that a member has and that this peer
 // must not request from another site.
 func (p *plan) blocking() map[int]bool {
 	ids := map[int]bool{}
@@ -129,7 +129,7 @@ func (p *plan) blocking() map[int]bool {
 	return ids
 }
 
-// treatAsRemote treats a neighbor as a member at another site from now on.
+// treatAsRemote treats a neighbour as a member at another site from now on.
 func (p *plan) treatAsRemote(id int) {
 	if s := p.sources[id]; s != nil && !s.silent && s.has != nil {
 		for u := range p.local {

@@ -82,7 +82,7 @@ func (p *pieceHasher) want() Want {
 	return Want{Digest: Digest(p.hash.Sum(nil)), Size: p.size, Pieces: p.pieces}
 }
 
-// WantOf returns the Want for b.
+// WantOf returns the Want that describes the content b.
 func WantOf(b []byte) Want {
 	p := newPieceHasher()
 	p.Write(b) // never fails

@@ -72,11 +72,11 @@ type plan struct {
 	held   []int16         // for each unit, number of members that have it
 	shared int             // number of members that have reported their units
 
-	key    uint64            // key of this peer at its site; see near.go
-	near   map[int]*neighbor // sources at this peer's site
-	local  []int16           // for each unit, number of these sources that have it
-	usual  time.Duration     // mean response time of sources at other sites, or 0 if unknown
-	ticked time.Duration     // time of the last tick
+	key    uint64             // key of this peer at its site; see near.go
+	near   map[int]*neighbour // sources at this peer's site
+	local  []int16            // for each unit, number of these sources that have it
+	usual  time.Duration      // mean response time of sources at other sites, or 0 if unknown
+	ticked time.Duration      // time of the last tick
 
 	sources map[int]*source
 }
@@ -104,7 +104,7 @@ func newPlan(units int, done bitset, members int, seed uint64, now time.Duration
 		rng: rand.New(rand.NewPCG(seed, 0)), members: members, begun: now, came: now,
 		done: done, left: units - done.count(), taken: newBitset(units),
 		asked: make([]int8, units), since: make([]time.Duration, units), held: make([]int16, units),
-		near: make(map[int]*neighbor), local: make([]int16, units), ticked: now,
+		near: make(map[int]*neighbour), local: make([]int16, units), ticked: now,
 		sources: make(map[int]*source),
 	}
 	if members > 0 {
@@ -238,7 +238,7 @@ func (p *plan) tick(now time.Duration) {
 			p.count(id, s, -1)
 		}
 	}
-	p.chargeNeighbors(now)
+	p.chargeNeighbours(now)
 }
 
 // arrived records that the oldest unit requested from the source has arrived and is verified.
@@ -443,7 +443,7 @@ func (p *plan) selectFromMember(id int, s *source, now time.Duration) int {
 	return best
 }
 
-// late reports whether a unit was requested so long ago that it may be requested again, from a neighbor
+// late reports whether a unit was requested so long ago that it may be requested again, from a neighbour
 // or from another site.
 func (p *plan) late(u int, near bool, now time.Duration) bool {
 	if near {

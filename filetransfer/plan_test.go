@@ -127,8 +127,8 @@ func TestPlanEnlargesTheWindowOfAFastSource(t *testing.T) {
 	}
 }
 
-// Each of two neighbors owns a unit that arrives slowly. Each requests its unit from a second site, although
-// the neighbor's unit is not requested here.
+// Each of two neighbours owns a unit that arrives slowly. Each requests its unit from a second site, although
+// the neighbour's unit is not requested here.
 func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 	const units = 16
 	p := newPlan(units, newBitset(units), 3, 1, 0)
@@ -136,16 +136,16 @@ func TestPlanUsesASecondSiteWhileANeighborOwnsUnits(t *testing.T) {
 	for id := 1; id <= 3; id++ {
 		p.connected(id, 0)
 	}
-	p.has(3, newBitset(units), nil) // the neighbor
+	p.has(3, newBitset(units), nil) // the neighbour
 	own := -1
 	for u := range units {
 		if p.owner(u) == itself && own < 0 {
 			own = u
 		}
 	}
-	neighbors := p.find(0, func(u int) bool { return p.owner(u) != itself })
+	neighbours := p.find(0, func(u int) bool { return p.owner(u) != itself })
 	for id := 1; id <= 2; id++ {
-		p.has(id, set(units, own, neighbors), nil)
+		p.has(id, set(units, own, neighbours), nil)
 	}
 	if got, _ := asks(p, 1, 0); !slices.Equal(got, []int{own}) {
 		t.Fatalf("the plan requests %v from the slow site, want %d", got, own)

@@ -402,7 +402,7 @@ func TestSwarm(t *testing.T) {
 }
 
 // TestSwarmAtSites simulates peers at sites with slow uplinks. One copy enters each site, and the other peers
-// of the site get their units from there. A neighbor that has failed, lies, or fetches nothing costs a bounded
+// of the site get their units from there. A neighbour that has failed, lies, or fetches nothing costs a bounded
 // time.
 func TestSwarmAtSites(t *testing.T) {
 	const up = 10 * mbit

@@ -90,7 +90,7 @@ const (
 // time.
 func (c *Comm) context(slot uint32) uint32 { return c.id<<8 | slot }
 
-// worldRank returns the world rank of rank.
+// worldRank converts a rank that messages on c address to a world rank. Wildcards and ProcNull are unchanged.
 func (c *Comm) worldRank(rank int) int {
 	if c.ranks == nil || rank < 0 { // AnySource stays unchanged
 		return rank

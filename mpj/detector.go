@@ -223,7 +223,7 @@ func (d *detector) pause(long time.Duration) {
 	}
 }
 
-// state returns the state of this rank.
+// state returns what this rank waits for, as an answer to rank 0.
 func (d *detector) state() deadlock.State {
 	select {
 	case <-d.ended:

@@ -241,7 +241,7 @@ func (p *Protocol) endReplay() {
 	p.agreement.report()
 }
 
-// produced records that this process has produced another message of b.
+// produced records that this process has produced one more message of b.
 func (p *Protocol) produced(b *backlog) {
 	s := stream{b.context, b.dest}
 	if n, ok := p.joining.ahead[s]; ok && b.seq >= n {

@@ -30,7 +30,7 @@ func summed(sum uint64, m *protection.Message) uint64 {
 	return sum
 }
 
-// sums returns the sums of all streams.
+// sums returns the sum of each stream on which this process has sent messages, in order.
 func (o *outbox) sums() (sums []protection.Sum) {
 	for _, b := range o.all {
 		if b.seq > 0 {

@@ -170,7 +170,7 @@ func (s *transcript) show(p view.Process, out protection.Output) {
 		if d.Differs() {
 			how, than = "another", "than"
 		}
-		fmt.Fprintf(s.out, "\t%v has produced %s message %d %s %v has got\n", p, how, d.Seq, than, d.Receiver)
+		fmt.Fprintf(s.out, "\t%v has produced %s message %d %s %v has received\n", p, how, d.Seq, than, d.Receiver)
 	}
 	for _, e := range out.Send {
 		f := e.Frame
@@ -187,7 +187,7 @@ func content(f frame.Frame) string {
 		return fmt.Sprintf("digests %d", max(0, len(f.Payload)-keySize)/8)
 	case frame.Dispute:
 		d, _ := decodeDispute(f, -1, 9)
-		return fmt.Sprintf("about what %d.%d has got", d.rank, d.replica)
+		return fmt.Sprintf("about what %d.%d has received", d.rank, d.replica)
 	}
 	return strconv.Quote(string(f.Payload))
 }

@@ -28,7 +28,7 @@ type Client struct{ host host.Host }
 func NewClient(h host.Host) *Client { return &Client{host: h} }
 
 // Hold asks peer for slots. It ignores q.Submitter: the peer sees this host as the submitter. If ctx ends
-// before the answer arrives, the peer releases the slots, also if it processes the request only later. The
+// before the answer arrives, the peer releases the slots, even if it processes the request later. The
 // error wraps a Reason or a *queued.
 func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error) {
 	asked := time.Now()

@@ -7,7 +7,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// State is the state of a hold.
+// State is the stage that a hold has reached.
 type State byte
 
 // The states of a hold, in their order.

@@ -12,8 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Strategy defines how a job's processes are distributed over peers. The strategies are those of
-// P2P-MPI (seed 004). None of them puts two replicas of a rank on one machine.
+// A Strategy defines how a job's processes are distributed over peers. The strategies are those of P2P-MPI. None
+// of them puts two replicas of a rank on one machine.
 type Strategy byte
 
 // The strategies. Those that begin with Data prefer the peers whose caches have the most bytes of the
@@ -40,7 +40,7 @@ func ParseStrategy(name string) (Strategy, error) {
 	if i := slices.Index(strategyNames[:], name); i >= 0 {
 		return Strategy(i), nil
 	}
-	return 0, fmt.Errorf("strategy %q: want %s", name, strings.Join(strategyNames[:], ", "))
+	return 0, fmt.Errorf("strategy %q: want one of %s", name, strings.Join(strategyNames[:], ", "))
 }
 
 // The errors if peers do not suffice for n ranks of r replicas.

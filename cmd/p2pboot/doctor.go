@@ -18,7 +18,7 @@ problem. The checks cover:
   - connections to the supernodes, and whether other peers can reach this one
   - the router: its kind of address translation (NAT), and whether it maps ports
   - the clock, compared with the clocks of other peers
-  - free disk space, and the limits of open files, processes and memory
+  - free disk space, and the limits on open files, processes and memory
   - the kernel and the sandbox
 
 If no peer runs on the home, give the options that you will give to p2pboot. The

@@ -29,8 +29,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-const long = `Donates this machine to a network: starts a peer that runs processes of jobs of
-other users. When the peer can take jobs, p2pboot prints one line,
+const long = `Donates this machine to a network: starts a peer that runs processes of other
+users' jobs. When the peer can take jobs, p2pboot prints one line,
 "ready PEER-ID ADDRESS...". Other peers can pass any of these addresses to
 --supernode. Behind a router, the peer learns later which of its addresses other
 networks can reach; p2pboot status lists them.
@@ -78,10 +78,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	c.AddCommand(statusCommand(stdout), jobsCommand(stdout), historyCommand(stdout), slotsCommand(stdout), stopCommand(stdout), doctorCommand(stdout), cacheCommand(stdout), networkCommand(os.Stdin, stdout))
 	c.InitDefaultCompletionCmd()
-	if completion, _, err := c.Find([]string{"completion"}); err == nil {
-		completion.Short = "Print a completion script for a shell."
-	}
+	describeCompletion(c)
 	return command.Run(ctx, c, args, stdout, stderr)
+}
+
+// describeCompletion replaces the help texts of cobra's command completion by texts in the form of the others.
+func describeCompletion(c *cobra.Command) {
+	completion, _, err := c.Find([]string{"completion"})
+	if err != nil {
+		return
+	}
+	completion.Use, completion.DisableFlagsInUseLine = "completion SHELL", true
+	completion.Short = "Print a completion script for a shell."
+	completion.Long = "Prints a script that completes the commands and options of p2pboot in SHELL.\np2pboot completion SHELL --help explains how to load the script."
+	for _, shell := range completion.Commands() {
+		shell.Short = "Print the completion script for " + shell.Name() + "."
+	}
 }
 
 // boot runs a peer until a signal or p2phalt ends it.

@@ -77,7 +77,7 @@ func TestMistakes(t *testing.T) {
 		status int
 		want   string
 	}{
-		"unknown option":            {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint: did you mean --slots?"},
+		"unknown option":            {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown option: --slotz\np2pboot: hint: did you mean --slots?"},
 		"not a number":              {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
 		"mistyped":                  {[]string{"stauts"}, 64, "did you mean p2pboot status?"},
 		"mistyped subcommand":       {[]string{"network", "invit"}, 64, "did you mean p2pboot network invite?"},

@@ -55,7 +55,7 @@ func createCommand(stdout io.Writer) *cobra.Command {
 	c.Long, c.Example = createLong, "  p2pboot network create --name bob lab      then: p2pboot --network lab"
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
-	c.Flags().StringVar(&o.name, "name", "", "your name `PERSON`, as an owner of machines")
+	c.Flags().StringVar(&o.name, "name", "", "your name, the `PERSON` who owns these machines")
 	create := func(name string) (networks.Membership, error) {
 		return networks.Create(o.cfg.Home, name, o.name, o.lifetime)
 	}
@@ -65,13 +65,13 @@ func createCommand(stdout io.Writer) *cobra.Command {
 const inviteLong = `Prints an invitation to a network that this home owns: one line of text.
 
 --name is the name of the invited person. Use the same name in every invitation
-for one person: that person's peers then have one owner. The replicas of a rank
-go to peers of different owners if possible. Without --name, all peers with this
-invitation have one owner.
+for one person: that person's peers then count as machines of one owner. The
+replicas of a rank go to peers of different owners if possible. Without --name,
+all peers with this invitation count as machines of one owner.
 
 With --peer, only that peer can use the invitation. Without --peer, anyone who
 has the invitation can use it, for instance in a lecture room. Keep such an
-invitation secret like a password. An invitation cannot be revoked; it ends
+invitation secret like a password. An invitation cannot be revoked; it expires
 after --for.
 
 Exit status: 0 done, 64 wrong usage, 73 the home cannot be read.`
@@ -85,8 +85,8 @@ func inviteCommand(stdout io.Writer) *cobra.Command {
 	c.Long, c.Example = inviteLong, inviteExamples
 	o := newNetworkOptions(c)
 	o.addLifetime(c)
-	c.Flags().StringVar(&o.name, "name", "", "name `PERSON` of the invited person")
-	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer to invite; p2pboot network show prints it there")
+	c.Flags().StringVar(&o.name, "name", "", "name of the invited `PERSON`")
+	c.Flags().StringVar(&o.peer, "peer", "", "invite only the peer with this `ID`, which p2pboot network show prints on its machine")
 	c.Flags().StringVar(&o.network, "network", "", "`NAME` of the network, if the home owns several")
 	invite := func(string) (invitation, error) {
 		text, err := networks.Invite(o.cfg.Home, o.network, networks.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)

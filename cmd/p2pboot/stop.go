@@ -42,7 +42,7 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 	id := ""
 	c.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
-			return command.UsageError("JOB is missing: p2pboot jobs lists them")
+			return command.UsageError("JOB is missing: p2pboot jobs lists the jobs")
 		}
 		id = args[0]
 		return nil

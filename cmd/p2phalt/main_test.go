@@ -42,13 +42,13 @@ func TestMistakes(t *testing.T) {
 		status int
 		want   string
 	}{
-		"no folder":    {[]string{"--home", filepath.Join(file, "x")}, 73, "p2phalt: error: home " + file},
-		"no peer":      {[]string{"--home", t.TempDir()}, 69, "p2phalt: error: no peer is running on home"},
-		"both":         {[]string{"--drain", "--now"}, 64, "cannot be combined"},
-		"argument":     {[]string{"please"}, 64, `unexpected argument "please"`},
-		"mistyped":     {[]string{"--drian"}, 64, "p2phalt: hint: did you mean --drain?"},
-		"no dashes":    {[]string{"now"}, 64, "p2phalt: hint: did you mean p2phalt --now?"},
-		"unknown flag": {[]string{"--force"}, 64, "unknown flag"},
+		"no folder":      {[]string{"--home", filepath.Join(file, "x")}, 73, "p2phalt: error: home " + file},
+		"no peer":        {[]string{"--home", t.TempDir()}, 69, "p2phalt: error: no peer is running on home"},
+		"both":           {[]string{"--drain", "--now"}, 64, "cannot be combined"},
+		"argument":       {[]string{"please"}, 64, `unexpected argument "please"`},
+		"mistyped":       {[]string{"--drian"}, 64, "p2phalt: hint: did you mean --drain?"},
+		"no dashes":      {[]string{"now"}, 64, "p2phalt: hint: did you mean p2phalt --now?"},
+		"unknown option": {[]string{"--force"}, 64, "unknown option"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

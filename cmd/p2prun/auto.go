@@ -18,13 +18,13 @@ func checkAuto(opt peer.RunOptions) error {
 	}
 	switch {
 	case opt.Success == 0:
-		return errors.New("-r auto needs --success P: how likely the job is to succeed, such as 0.99")
+		return errors.New("-r auto requires --success P: the wanted probability of success, such as 0.99")
 	case !(opt.Success > 0 && opt.Success < 1):
 		return fmt.Errorf("--success is %v: want a probability above 0 and below 1, such as 0.99", opt.Success)
 	case opt.Expect < 0:
 		return fmt.Errorf("--expect is %v: want a time such as 90s or 2h", opt.Expect)
 	case opt.Expect == 0 && opt.Timeout == 0:
-		return errors.New("-r auto needs --expect TIME: how long the job will take, such as 2h")
+		return errors.New("-r auto requires --expect TIME: the expected run time of the job, such as 2h")
 	case opt.Timeout > 0 && opt.Expect > opt.Timeout:
 		return fmt.Errorf("--expect is %v, but --timeout ends the job after %v", opt.Expect, opt.Timeout)
 	}
@@ -68,4 +68,4 @@ func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Resul
 	}
 }
 
-const hintMoreRoom = "boot more peers with p2pboot, wait longer with -w, or lower --success"
+const hintMoreRoom = "start more peers with p2pboot, wait longer with -w, or lower --success"

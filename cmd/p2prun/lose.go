@@ -29,7 +29,7 @@ func (k *masterKiller) update(e submit.Event) {
 	}
 }
 
-// kill kills the peer and reports it.
+// kill kills that peer, and tells the user which one it is.
 func (k *masterKiller) kill(net *localnet.Net, show *display.Display) {
 	k.mu.Lock()
 	master, ok := k.view.Master(0)

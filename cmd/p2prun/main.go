@@ -42,25 +42,27 @@ PROGRAM is one of these:
   - a WebAssembly module for WASI (x.wasm), which runs on peers of any platform
   - a Go package (./folder or an import path), which p2prun builds first
 
-If a peer (p2pboot) runs on the home, p2prun hands the job to that peer.
+If a p2pboot runs on the same home (--home), p2prun hands the job to it.
 Otherwise p2prun joins the network itself, through --supernode or mDNS.
 
 Standard output contains only the standard output of the ranks. The first
 Ctrl-C cancels the job. The second ends p2prun at once.
 
--i and -l name inputs: a file, a folder with everything below it, or
+An input (-i, -l) is a file, a folder with everything below it, or
 "URL [sha256:DIGEST] [as PATH]". p2prun downloads a URL once, and refuses the
 file if its digest differs. An input keeps its path relative to the current
-folder. -l names a file that lists one input on each line.
+folder.
 
-If p2prun is killed, a started job with replicas continues for --away.
-p2prun --attach JOB resumes the job on the same home. It prints the output that
-was not printed yet, and ends with the exit status of the job. JOB is the ID of
-the job or a prefix of it, and can be omitted if there is only one job. If the
-job was handed to a p2pboot that was killed too, start that p2pboot again first.
+If p2prun is killed, a started job with replicas continues for the time of
+--away. p2prun --attach JOB resumes the job on the same home. It prints the
+output that was not printed yet, and ends with the exit status of the job. JOB
+is the ID of the job or a prefix of it, and can be omitted if there is only one
+job. If the job was handed to a p2pboot that was killed too, start that p2pboot
+again first.
 
---dry-run holds slots, reports them on standard error and releases them. The
-exit status is 0 if the job would start, and 69 if it would not.
+--dry-run holds the slots for the job, reports them on standard error and
+releases them. The exit status is 0 if the job would start, and 69 if it would
+not.
 
 Every option --some-thing is also the key some-thing of the configuration file
 and the environment variable P2PMPI_SOME_THING. p2prun passes the variables

@@ -71,7 +71,7 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
-// TestPeerOfAnotherNetworkIsNotUsed checks that p2prun uses no peer of another network than the one that the
+// TestPeerOfAnotherNetworkIsNotUsed checks that p2prun uses no peer of a network other than the one that the
 // user names.
 func TestPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	isolate(t)
@@ -161,8 +161,8 @@ func TestMistakes(t *testing.T) {
 		"-n not a number":          {"-n x /bin/true", 64, `-n "x": want a whole number`},
 		"-r 0":                     {"-n 1 -r 0 /bin/true", 64, "-r is 0"},
 		"-r not a number":          {"-n 1 -r many /bin/true", 64, `-r "many": want a whole number or auto`},
-		"-r auto alone":            {"-n 1 -r auto /bin/true", 64, "-r auto needs --success P"},
-		"-r auto without time":     {"-n 1 -r auto --success 0.9 /bin/true", 64, "-r auto needs --expect TIME"},
+		"-r auto alone":            {"-n 1 -r auto /bin/true", 64, "-r auto requires --success P"},
+		"-r auto without time":     {"-n 1 -r auto --success 0.9 /bin/true", 64, "-r auto requires --expect TIME"},
 		"certain success":          {"-n 1 -r auto --success 1 --expect 1h /bin/true", 64, "--success is 1: want"},
 		"success in percent":       {"-n 1 -r auto --success 99 --expect 1h /bin/true", 64, "--success is 99: want"},
 		"success not a number":     {"-n 1 -r auto --success NaN --expect 1h /bin/true", 64, "--success is NaN: want"},

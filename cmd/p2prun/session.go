@@ -172,7 +172,7 @@ func (s *session) explain(r *job.Result) {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
 		r.Hint = "check the address given with --supernode, and that p2pboot runs there"
 	} else if s.net == nil && !s.own.Connected() {
-		r.Hint = fmt.Sprintf("no peer runs on the home %s, and none was found: boot one with p2pboot, name one with --supernode, or try --local 4 on this machine only", s.home)
+		r.Hint = fmt.Sprintf("no peer runs on the home %s, and none was found: start one with p2pboot, name one with --supernode, or try --local 4 on this machine only", s.home)
 	}
 }
 

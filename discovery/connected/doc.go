@@ -8,7 +8,7 @@
 // The four cores on the left are pure; the Service observes the host and the machine every second and
 // carries out what they decide.
 //
-// Known peers are those met before, also before a restart, and those that mDNS found. Each of them can
+// Known peers are those met before, including before a restart, and those that mDNS found. Each of them can
 // introduce this peer to the network, as a supernode does. A known peer that is not connected is tried
 // again at growing intervals, for up to 30 days after the last meeting; one that was never met is given up
 // sooner. So a peer that lost its link, slept or was away for a day finds the others again, and the parts

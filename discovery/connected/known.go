@@ -49,7 +49,7 @@ type knownPeer struct {
 // While few known peers are connected, all the others are tried, each after a growing pause. Once enough
 // are connected, one of the others is tried at a time: that with the oldest attempt. The number of known peers
 // is bounded. Peers that were never dialled successfully are forgotten first, and among them those whose
-// last meeting is oldest. A peer that was never met counts as oldest of all.
+// last meeting is oldest. A peer that was never met counts as the oldest of all.
 type knownPeers struct {
 	all     map[p2ppeer.ID]*knownPeer
 	leisure time.Time // time of the last attempt; see leisurePeriod

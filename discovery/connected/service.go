@@ -165,7 +165,8 @@ func (s *Service) connected(id p2ppeer.ID) bool {
 	return c == network.Connected || c == network.Limited
 }
 
-// run checks this machine at intervals, and the partners' connections also when one was opened or closed.
+// run checks this machine and the partners' connections at intervals. It also checks the connections when one was
+// opened or closed.
 func (s *Service) run() {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()

@@ -61,13 +61,13 @@ type relayState struct {
 	at      time.Time // time when passed became known
 }
 
-// A partnerState is the present state of one partner.
+// A partnerState is an observation of one partner at a check.
 type partnerState struct {
 	tolerates time.Duration // silence that the jobs with the partner tolerate
 	conns     []connState
 }
 
-// A connState is the present state of one connection.
+// A connState is an observation of one connection at a check.
 type connState struct {
 	id      string
 	local   netip.Addr // this machine's address; unspecified for QUIC (any address), invalid for a circuit
@@ -176,7 +176,7 @@ func (p *partner) check(now time.Time, s partnerState, relays map[p2ppeer.ID]*re
 			stayed++
 		}
 	}
-	p.lostAny = p.lostAny || stayed < len(p.conns) // also if the other end closed it, which may have a new address
+	p.lostAny = p.lostAny || stayed < len(p.conns) // even if the other end closed it, since that end may have a new address
 	probed := false
 	conns := make(map[string]*conn, len(s.conns))
 	for _, l := range s.conns {

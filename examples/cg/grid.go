@@ -41,7 +41,7 @@ type grid struct {
 
 	order  int       // order of the matrix
 	in     []float64 // receive buffer for pieces of w
-	mine   []float64 // sums of sum
+	mine   []float64 // this rank's contributions to sum
 	theirs []float64 // receive buffer of sum
 }
 

@@ -16,7 +16,7 @@ type matrix struct {
 	values  []float64
 }
 
-// A sparse is a sparse vector.
+// A sparse is a vector that is stored by its nonzero elements: values[i] is element at[i].
 type sparse struct {
 	at     []int32
 	values []float64

@@ -37,7 +37,7 @@ func Seal(r Record, key crypto.PrivKey) ([]byte, error) {
 // Open decodes an envelope of at most limit bytes into r, and returns its signer.
 func Open(envelope []byte, limit int, r Record) (signer p2ppeer.ID, err error) {
 	if len(envelope) > limit {
-		return "", fmt.Errorf("envelope of %d bytes, at most %d allowed", len(envelope), limit)
+		return "", fmt.Errorf("envelope of %d bytes, at most %d are allowed", len(envelope), limit)
 	}
 	e, err := record.ConsumeTypedEnvelope(envelope, payload{r})
 	if err != nil {

@@ -27,7 +27,7 @@ func MapBoard(f *os.File) (*Board, error) {
 	return &Board{m}, nil
 }
 
-// Bell returns the bell of a cell.
+// Bell returns the bell in the cell with the given number.
 func (b *Board) Bell(cell int) (*Bell, error) {
 	if b.memory == nil {
 		return nil, fmt.Errorf("bell %d of a board: %w", cell, os.ErrClosed)

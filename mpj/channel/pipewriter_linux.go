@@ -126,7 +126,7 @@ func (w *PipeWriter) publish(n int) {
 	}
 }
 
-// awaitRoom waits for room and returns it.
+// awaitRoom waits until bytes can be written, and returns the memory for them.
 func (w *PipeWriter) awaitRoom() ([]byte, error) {
 	for {
 		select {

@@ -16,7 +16,7 @@ type Function struct {
 	call func(*Process, arguments) uint32
 }
 
-// Functions lists all functions.
+// Functions lists the functions that a host must provide.
 var Functions = []Function{
 	{"join", "ii", true, (*Process).join},
 	{"finalize", "i", true, (*Process).finalize},

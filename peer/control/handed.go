@@ -71,8 +71,8 @@ func (h *handed) removeListener() {
 	h.timer = time.AfterFunc(h.away, func() { h.expire(times) }) // ends at once
 }
 
-// expire ends the job if no listener has come since the last one was removed. times is the value of h.times
-// at that moment; the timer of an earlier period has no effect.
+// expire ends the job if no listener has attached since the last one was removed. times is the value of h.times
+// at that removal, so the timer of an earlier removal has no effect.
 func (h *handed) expire(times int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

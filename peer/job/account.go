@@ -12,9 +12,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An Account summarizes everything that a finished replica has done. Messages that receivers have
-// got are compared while the job runs (Diverged). The account covers the rest: messages that
-// only some replicas sent, messages to the replica's own rank, and the printed output.
+// An Account summarizes everything that a finished replica has done. Messages that have been received are
+// compared while the job runs (Diverged). The account covers the rest: messages that only some replicas sent,
+// messages to the replica's own rank, and the printed output.
 type Account struct {
 	Summed   bool // Sums is known
 	Sums     []protection.Sum
@@ -23,7 +23,7 @@ type Account struct {
 }
 
 // Printed identifies the standard output of a process, or the part of a rank's output that the user
-// has got.
+// has received.
 type Printed struct {
 	Bytes  uint64
 	Digest [sha256.Size]byte
@@ -61,7 +61,7 @@ type Accounts struct {
 	odd           map[view.Process]bool          // processes that deviate from most replicas of their rank
 	Name          func(p view.Process) string    // name of p for the user
 	Tolerant      bool                           // differences are only reported to the user
-	Shown         func(rank int) (Printed, bool) // output that the user has got so far; false if unknown
+	Shown         func(rank int) (Printed, bool) // output that the user has received so far; false if unknown
 	Counting      func(rank int) []view.Process  // replicas that count
 	OutputLeaders func(rank int) []view.Process  // processes that have been the rank's output leader; may be nil
 }
@@ -92,7 +92,7 @@ func (a *Accounts) Add(p view.Process, account Account) (note string) {
 	return note
 }
 
-// difference describes how p and q differ. It returns "" if they do not differ as far as is known.
+// difference describes how p and q differ. It returns "" if no difference is known.
 func (a *Accounts) difference(p, q view.Process) string {
 	x, ok := a.of[p]
 	y, too := a.of[q]
@@ -109,7 +109,7 @@ func (a *Accounts) difference(p, q view.Process) string {
 
 // Judge returns the result of the job if its replicas have diverged, and nil otherwise. With three
 // or more replicas, one that deviates from most does not end the job. final means that no more accounts
-// will arrive and that the user has got all output.
+// will arrive and that the user has received all output.
 func (a *Accounts) Judge(n int, final bool) (notes []string, r *Result) {
 	for rank := range n {
 		if a.Tolerant {
@@ -168,8 +168,8 @@ func (a *Accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 	return nil, why
 }
 
-// misled returns the reason if the user has got other output than the replicas that are not odd
-// have printed. It returns "" if the output is the same as far as is known.
+// misled returns the reason if the output that the user has received differs from the output that the replicas
+// that are not odd have printed. It returns "" if no difference is known.
 func (a *Accounts) misled(rank int) string {
 	for _, p := range a.Counting(rank) {
 		x, ok := a.of[p]
@@ -177,14 +177,14 @@ func (a *Accounts) misled(rank int) string {
 			continue
 		}
 		if got, known := a.Shown(rank); known && got != x.Printed {
-			return fmt.Sprintf("%s has printed %v, and the user has got %v%s", a.Name(p), x.Printed, got, a.source(rank))
+			return fmt.Sprintf("%s has printed %v, and the user has received %v%s", a.Name(p), x.Printed, got, a.source(rank))
 		}
 		break
 	}
 	return ""
 }
 
-// source names the processes that the user has got a rank's output from, as the end of a sentence.
+// source names the processes that the user has received a rank's output from, as the end of a sentence.
 func (a *Accounts) source(rank int) string {
 	if a.OutputLeaders == nil {
 		return ""

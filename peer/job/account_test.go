@@ -10,7 +10,7 @@ import (
 )
 
 // accountsOf returns the accounts of a job of one rank with the given number of replicas that
-// count. The user has got the output got.
+// count. The user has received the output got.
 func accountsOf(counting int, got Printed) *Accounts {
 	return &Accounts{
 		of: make(map[view.Process]Account), odd: make(map[view.Process]bool),
@@ -59,8 +59,8 @@ func TestJudgeAccounts(t *testing.T) {
 		{"both printed the same", 2, []Account{wrote(7), wrote(7)}, "", nil, 0},
 		{"one of two printed something else", 2, []Account{wrote(7), wrote(8)}, "0.0 has printed 7 bytes", nil, 1},
 		{"one of three printed something else", 3, []Account{wrote(8), wrote(7), wrote(7)}, "", []int{0}, 2},
-		{"shown output differs from the majority's", 3, []Account{wrote(7), wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 2},
-		{"shown output that no replica printed", 2, []Account{wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 0},
+		{"shown output differs from the majority's", 3, []Account{wrote(7), wrote(8), wrote(8)}, "the user has received 7 bytes", nil, 2},
+		{"shown output that no replica printed", 2, []Account{wrote(8), wrote(8)}, "the user has received 7 bytes", nil, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 const MaxReports = 256
 
 // A messageID identifies a disputed message: one that, according to a replica of its source, differs
-// from the message that the receiver has got.
+// from the message that the receiver has received.
 type messageID struct {
 	source   int // rank
 	receiver view.Process
@@ -27,7 +27,7 @@ type dispute struct {
 	settled bool
 }
 
-// A report is the report of one replica.
+// A report compares one replica's version of the message with the version that the receiver has received.
 type report struct {
 	protection.Divergence
 	text string // the report as a sentence for the user, without its end
@@ -52,8 +52,8 @@ func (ds *disputes) about(m messageID) *dispute {
 // neither is known to be right.
 const Quorum = 3
 
-// open reports whether the dispute is undecided, and a counting replica of the source reports that the
-// receiver has got another message than the replica has produced.
+// open reports whether the dispute is undecided and a counting replica of the source reports that the receiver
+// has received a different message from the one that the replica has produced.
 func (d *dispute) open(counting []view.Process) bool {
 	return !d.settled && d.evidence(counting) != ""
 }
@@ -70,11 +70,11 @@ func (d *dispute) evidence(counting []view.Process) string {
 }
 
 // decide decides a dispute if the reports still missing cannot change the outcome. If most replicas
-// have produced the message that the receivers have got, the others are odd, and voted out for the
-// reason why. Otherwise the receivers have computed with a message that most replicas did not produce,
-// and voting out its producers cannot undo that. If all replicas of the source contradict the receiver,
-// and at least Quorum replicas of the receiver's rank count, the receiver is odd. In all other cases
-// the job ends: diverged is true, as it is at once if fewer than Quorum replicas of the source count.
+// have produced the message that the receivers have received, the others are odd and are voted out; why is the
+// reason. Otherwise the receivers have computed with a message that most replicas did not produce, and voting out
+// its producers cannot undo that. If all replicas of the source contradict the receiver, and at least Quorum
+// replicas of the receiver's rank count, the receiver is odd. In all other cases the job ends: diverged is true,
+// as it is at once if fewer than Quorum replicas of the source count.
 func (d *dispute) decide(counting []view.Process, receivers int) (odd []view.Process, why string, diverged bool) {
 	said := d.produced(counting)
 	all := 0
@@ -87,7 +87,7 @@ func (d *dispute) decide(counting []view.Process, receivers int) (odd []view.Pro
 		return nil, "", true
 	case ok && d.delivered(counting, most):
 		d.settled = true
-		return d.deviating(counting, most), "was voted out: most replicas of its rank have produced another message", false
+		return d.deviating(counting, most), "was voted out: most replicas of its rank have produced a different message", false
 	case all < len(counting):
 		return nil, "", false
 	case ok && said[most] == all && receivers >= Quorum:
@@ -99,7 +99,7 @@ func (d *dispute) decide(counting []view.Process, receivers int) (odd []view.Pro
 }
 
 // harmless reports whether an undecided dispute leaves the answer right: the source has at least
-// Quorum replicas, and the receivers have got the message that most of these produced.
+// Quorum replicas, and the receivers have received the message that most of these produced.
 func (d *dispute) harmless(counting []view.Process) bool {
 	most, ok := majority(d.produced(counting), len(counting))
 	return ok && len(counting) >= Quorum && d.delivered(counting, most)
@@ -127,7 +127,7 @@ func majority(said map[uint64]int, counting int) (produced uint64, ok bool) {
 }
 
 // delivered reports whether most replicas have produced the message most and report that the
-// receiver has got it. A single replica that reports this may have sent the receiver something
+// receiver has received it. A single replica that reports this may have sent the receiver something
 // else.
 func (d *dispute) delivered(counting []view.Process, most uint64) bool {
 	agree := 0
@@ -139,7 +139,7 @@ func (d *dispute) delivered(counting []view.Process, most uint64) bool {
 	return 2*agree > len(counting)
 }
 
-// deviating returns the replicas that have produced another message than most.
+// deviating returns the replicas that have produced a different message than most.
 func (d *dispute) deviating(counting []view.Process, most uint64) (odd []view.Process) {
 	for _, p := range counting {
 		if said, ok := d.reports[p.Replica]; ok && said.Produced != most {

@@ -10,7 +10,7 @@ import (
 )
 
 // says passes the report of replica k of rank 0 about its first message to a receiver: the message
-// that the replica has produced, and the one that the receiver has got.
+// that the replica has produced, and the one that the receiver has received.
 func says(w immediate, k int, receiver view.Process, produced, received uint64) Effects {
 	d := protection.Divergence{Receiver: receiver, Context: 256, Seq: 1, Produced: produced, Received: received}
 	return w.Apply(Diverged{Process: proc(0, k), Divergence: d, Text: "evidence of 0." + string(rune('0'+k))})
@@ -184,7 +184,7 @@ func TestV4LateAbortInvalidatesTheAnswer(t *testing.T) {
 }
 
 // TestDecide passes the messages that the counting replicas have produced, in their order, to a dispute
-// about a message that the receiver has got as number 5.
+// about a message that the receiver has received as number 5.
 func TestDecide(t *testing.T) {
 	for _, tt := range []struct {
 		name      string

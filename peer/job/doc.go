@@ -13,14 +13,14 @@
 //	Accounts: compares the messages and output of finished replicas (V4)
 //	Healing:  which rank that lacks a replica is served next
 //
-// A report about a process becomes true for the job only by a new view, and views are numbered
-// (V1). State requests the changes of the view; Committed is the event that one has been agreed on.
+// A report about a process takes effect only through a new view, and views are numbered (V1). State requests the
+// changes of the view; Committed is the event that one has been agreed on.
 //
 // # When replicas diverge
 //
-// A process reports when a receiver has got another message than the process has produced (package
-// replication). State decides the dispute by the number of replicas that have produced each version
-// (dispute.go). The peer of a replica that has ended reports an Account of everything that the
-// replica sent and printed; Accounts compares them with each other and with the output that the user
-// has got (account.go). Replicas of which only some call mpj.Init are compared as well (init.go).
+// A process reports when a receiver has received a different message from the one that the process has produced
+// (package replication). State decides the dispute by the number of replicas that have produced each version
+// (dispute.go). The peer of a replica that has ended reports an Account of everything that the replica sent and
+// printed; Accounts compares them with each other and with the output that the user has received (account.go).
+// Replicas of which only some call mpj.Init are compared as well (init.go).
 package job

@@ -34,12 +34,12 @@ type tail struct {
 // NewEmission returns the emission of a job of n ranks.
 func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
-// maxUncounted bounds the records of a resumed job that the user has got and that were not counted. A machine
+// maxUncounted bounds the records of a resumed job that the user has received and that were not counted. A machine
 // that crashes loses at most the counts of its last minute.
 const maxUncounted = 1 << 32
 
 // ResumeEmission returns the emission of a resumed job. shown is the number of records that the user has
-// got of each stream of each rank. The user may have got more, which were not counted because the machine
+// received of each stream of each rank. The user may have received more, which were not counted because the machine
 // crashed or its disk was full. The peers no longer have records that were acknowledged, so the first output
 // of a process may begin later. A peer that lies can thus make the emission skip records. Next then grows by
 // more than the records that Add returns.
@@ -76,7 +76,7 @@ func (e *Emission) Add(p view.Process, s Stream, first uint64, data []byte) (fre
 	return data[:size], records, true
 }
 
-// Next returns how many records of a rank's stream the user has got.
+// Next returns how many records of a rank's stream the user has received.
 func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
 // Tail returns the unfinished last line of a rank's stream once the job is over with the output of view v, or

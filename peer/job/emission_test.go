@@ -138,7 +138,7 @@ func TestR6LastLineStaysWhenItsProcessFailsAfterTheEnd(t *testing.T) {
 }
 
 // TestR6EachProcessOfAResumedJobMayBeginLate: a peer that has been told of records that were not recorded no longer has
-// them, also if another replica, which was not told or has written less, is heard first.
+// them, even if another replica, which was not told or has written less, is heard first.
 func TestR6EachProcessOfAResumedJobMayBeginLate(t *testing.T) {
 	for name, first := range map[string][]byte{"nothing": nil, "an earlier record": records("a\n")} {
 		e := ResumeEmission([][2]uint64{{0, 0}})

@@ -37,8 +37,8 @@ type (
 		Host    string
 	}
 
-	// Diverged reports a message that not all replicas of the process's rank have produced alike. Text is the
-	// report as a sentence.
+	// Diverged reports a message of which the replicas of the process's rank have produced different versions.
+	// Text is the report as a sentence.
 	Diverged struct {
 		Process    view.Process
 		Divergence protection.Divergence
@@ -51,7 +51,7 @@ type (
 	// Leaves reports that the owner of the peer takes the machine back.
 	Leaves struct{ Process view.Process }
 
-	// UpToDate reports, for the master of the process's rank, that the process lacks nothing any more. It has
+	// UpToDate reports, for the master of the process's rank, that the process no longer lacks anything. It has
 	// been set aside since epoch Since, and the master's term began in epoch Term.
 	UpToDate struct {
 		Process     view.Process

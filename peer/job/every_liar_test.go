@@ -18,7 +18,7 @@ type deceit struct {
 	emission Emission
 	liar     int // index of the liar's replica
 	procs    []replica
-	got      string // output that the user has got
+	got      string // output that the user has received
 	result   *Result
 	ended    bool // nothing else can happen
 }

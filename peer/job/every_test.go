@@ -28,7 +28,7 @@ type whole struct {
 	moves    int          // number of changes of the master still allowed
 	joiner   view.Process // process whose request to join is not agreed on yet, or 0.0
 	result   *Result
-	lines    []string // by rank: output that the user has got
+	lines    []string // by rank: output that the user has received
 }
 
 // An actor is one process, with its messages that have not reached the submitter yet.
@@ -213,7 +213,7 @@ func wanted(to view.State) func(*whole, view.Process, *actor) bool {
 func (a *actor) runs() bool { return a.exit == nil && !a.lost }
 
 // output passes all output of p to the submitter, from the beginning. A peer that does not know what
-// the user has got may send the output in this way.
+// the user has received may send the output in this way.
 func (j *whole) output(p view.Process, a *actor) error {
 	fresh, _, ok := j.emission.Add(p, Stdout, 0, a.records())
 	if !ok {
@@ -222,7 +222,7 @@ func (j *whole) output(p view.Process, a *actor) error {
 	j.lines[p.Rank] += string(fresh)
 	a.told, a.ended = a.written, a.exit != nil
 	if all := strings.Join(text, ""); !strings.HasPrefix(all, j.lines[p.Rank]) {
-		return fmt.Errorf("R6: the user has got %q of rank %d, which wrote %q", j.lines[p.Rank], p.Rank, all)
+		return fmt.Errorf("R6: the user has received %q of rank %d, which wrote %q", j.lines[p.Rank], p.Rank, all)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (j *whole) follow(s Effects, p view.Process) error {
 	}
 	for rank := range v.N {
 		if got := j.lines[rank] + string(j.emission.Tail(v, rank, Stdout)); got != strings.Join(text, "") {
-			return fmt.Errorf("R6: the job is done, and the user has got %q of rank %d", got, rank)
+			return fmt.Errorf("R6: the job is done, and the user has received %q of rank %d", got, rank)
 		}
 	}
 	return nil

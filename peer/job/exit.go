@@ -26,8 +26,8 @@ func (e Exit) Good() bool {
 // endedByItself reports whether the process ended because its program did.
 func (e Exit) endedByItself() bool { return e.Signal == "" && e.Reason == "" }
 
-// fromOutside lists the signals, by Go's names, that are not caused by a mistake of the program. The
-// operating system sends them for lack of memory, or the owner of the machine does.
+// fromOutside lists the signals, by Go's names, that are not caused by a mistake of the program. The operating
+// system sends them when memory runs out, and the owner of the machine may send them.
 var fromOutside = []string{"killed", "terminated", "hangup", "interrupt", "quit", "CPU time limit exceeded", "file size limit exceeded"}
 
 // crashed reports whether a mistake of its program ended the process.

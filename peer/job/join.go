@@ -79,7 +79,7 @@ func (e Unkept) apply(s *State, out *Effects) {
 	p := e.Process
 	if a := s.at(p); s.view.Live(p) && !a.unkept {
 		a.unkept = true
-		out.Notes = append(out.Notes, fmt.Sprintf("rank %d replica %d cannot help to replace a lost replica any more: %s", p.Rank, p.Replica, e.Why))
+		out.Notes = append(out.Notes, fmt.Sprintf("rank %d replica %d can no longer help to replace a lost replica: %s", p.Rank, p.Replica, e.Why))
 	}
 }
 

@@ -60,7 +60,7 @@ var mutants = []mutant{
 
 	{"the user gets each record once", "emission.go",
 		"\tdata = data[RecordsLen(data, o.next-first):]\n", "", "n=1, a crash"},
-	{"records that the user has got are counted", "emission.go",
+	{"records that the user has received are counted", "emission.go",
 		"\to.next += records\n", "", "n=1, a crash"},
 	{"the record of positions may be behind", "emission.go",
 		"!(late && first-o.next <= maxUncounted)", "true", "n=1, submitter killed, position not recorded"},
@@ -79,7 +79,7 @@ var mutants = []mutant{
 	{"a replica that called Abort ends the job when it becomes the output leader", "state.go",
 		"\ts.judgeReplicas(out, c.Process.Rank) // the output leader may have changed\n", "\tif !c.Promotes() {\n\t\ts.judgeReplicas(out, c.Process.Rank)\n\t}\n", "n=1, Abort, two moves"},
 
-	{"a replica set aside counts again, also if its report came before that", "state.go",
+	{"a replica set aside counts again, even if its report came before that", "state.go",
 		"\ts.requestAgain(out, c.Process.Rank)\n", "", "n=1, aside"},
 
 	{"a program that does not use mpj ends", "init.go",
@@ -93,7 +93,7 @@ var mutants = []mutant{
 		"case len(counting) >= Quorum && 2*agree", "case len(counting) > 2*Quorum && 2*agree", "n=1, r=3, another result"},
 	{"most replicas confirm the answer", "account.go",
 		"2*agree[p.Rank] > all[p.Rank] })", "2*agree[p.Rank] > 0 })", "n=1, another result"},
-	{"the output that the user has got is compared with the accounts", "account.go",
+	{"the output that the user has received is compared with the accounts", "account.go",
 		"if got, known := a.Shown(rank); known && got != x.Printed {", "if got, known := a.Shown(rank); !known && got != x.Printed {", "n=1, r=3, another result"},
 }
 

@@ -52,7 +52,7 @@ func (ps *processes) has(p view.Process) bool {
 	return state == view.Live || state == view.Finished
 }
 
-// Asked returns the requested changes of processes that end, as far as they are not agreed on yet.
+// Asked returns the requested changes by which processes end and that are not agreed on yet.
 func (ps *processes) Asked() (changes []view.Change) {
 	for _, p := range ps.view.Processes() {
 		if to := ps.at(p).asked; to > ps.view.State(p) {

@@ -124,8 +124,8 @@ func (e Diverged) apply(s *State, out *Effects) {
 	s.settle(out)
 }
 
-// maxMoves limits how often a rank's master is replaced by a replica that is ahead. An honest
-// replica reports that it is ahead ever more rarely.
+// maxMoves limits how often a rank's master is replaced by a replica that is ahead. An honest replica makes such
+// reports at increasing intervals.
 const maxMoves = 32
 
 // apply requests that the process become master. A false report is harmless: any replica that is up to date
@@ -338,7 +338,7 @@ func (s *State) settle(out *Effects) {
 }
 
 // OutputView returns the view that decides whose output counts: the view in which all ranks were done, or else
-// the current view. A process may still fail after the job is done, but the user has got its output.
+// the current view. A process may still fail after the job is done, but the user has received its output.
 func (s *State) OutputView() view.View {
 	if s.done != nil {
 		return *s.done

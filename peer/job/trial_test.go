@@ -17,12 +17,12 @@ import (
 type lie struct {
 	liar view.Process
 	sent [2]uint64    // by receiver: the message that the master sends
-	told [3][2]uint64 // by source and receiver: the message that the receiver claims to have got
+	told [3][2]uint64 // by source and receiver: the message that the receiver claims to have received
 	says [2]saying    // by receiver: the report of the liar, if it is a source
 }
 
 // A saying is the report of a source: the message that the source has produced, and the one that the
-// receiver has got. The zero value stands for no report.
+// receiver has received. The zero value stands for no report.
 type saying struct{ produced, received uint64 }
 
 // honest is the message that honest processes produce.

@@ -148,23 +148,23 @@ func (w *world) checkLost(r Result) error {
 	return fmt.Errorf("R7: the job ends with %+v, and a replica of that rank lives", r)
 }
 
-// checkAborted checks that the program has called Abort, and that the user has got the lines before that, unless all
-// replicas are lost.
+// checkAborted checks that the program has called Abort, and that the user has received the lines before that,
+// unless all replicas are lost.
 func (w *world) checkAborted(r Result) error {
 	for rank := range w.n {
 		if w.aborts && strings.Contains(r.Message, fmt.Sprintf("rank %d called Abort", rank)) && (strings.HasPrefix(w.text(rank), text[0]) || w.isLost(rank)) {
 			return nil
 		}
 	}
-	return fmt.Errorf("R6: the job ends with %+v, and the user has got %q", r, w.user)
+	return fmt.Errorf("R6: the job ends with %+v, and the user has received %q", r, w.user)
 }
 
-// checkAnswer checks that the user has got the whole output of each rank, unless all replicas that computed it are
-// lost.
+// checkAnswer checks that the user has received the whole output of each rank, unless all replicas that computed
+// it are lost.
 func (w *world) checkAnswer() error {
 	for rank := range w.n {
 		if got := w.text(rank); got != strings.Join(text, "") && !(w.spoilt(rank) && w.isLost(rank)) {
-			return fmt.Errorf("R6: the job is done, and the user has got %q of rank %d", got, rank)
+			return fmt.Errorf("R6: the job is done, and the user has received %q of rank %d", got, rank)
 		}
 	}
 	return nil
@@ -180,7 +180,7 @@ func (w *world) checkDiverged(r Result) error {
 				honest++
 			}
 		}
-		if differ && (honest+1 < Quorum || strings.Contains(r.Message, "user has got")) {
+		if differ && (honest+1 < Quorum || strings.Contains(r.Message, "user has received")) {
 			return nil
 		}
 	}

@@ -99,7 +99,7 @@ func (w *world) deliver(h *host, _ int) error {
 	w.user[rank] += string(fresh)
 	w.kept[rank][0] = w.sub.emission.Next(rank, Stdout)
 	if all := strings.Join(text, ""); !w.spoilt(rank) && !strings.HasPrefix(all, w.user[rank]) {
-		return fmt.Errorf("R6: the user has got %q of rank %d, which wrote %q", w.user[rank], rank, all)
+		return fmt.Errorf("R6: the user has received %q of rank %d, which wrote %q", w.user[rank], rank, all)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ type world struct {
 	log     []view.Change // agreed on, in one order for all
 	view    view.View     // after the log
 	pending []request     // not agreed on yet
-	user    []string      // by rank: output that the user has got
-	kept    [][2]uint64   // by rank: recorded number of records that the user has got
+	user    []string      // by rank: output that the user has received
+	kept    [][2]uint64   // by rank: recorded number of records that the user has received
 	repeats []bool        // by rank: the user may get the last record twice, since it was not recorded
 	begun   bool          // the submitter has recorded that the job has begun
 	now     time.Duration

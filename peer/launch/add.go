@@ -20,7 +20,7 @@ import (
 // Another peer may run the process instead, if the submitter has dropped it and this peer has not been
 // told.
 
-// readKey reads a reservation key.
+// readKey converts bytes to a reservation key. It returns an error if they do not have the size of a key.
 func readKey(b []byte) (key reservation.Key, err error) {
 	if len(b) != len(key) {
 		return key, fmt.Errorf("reservation key of %d bytes", len(b))

@@ -28,8 +28,8 @@ func newConfinement(s *Service, a admission, grant limits.Grant, folder scratch.
 	}
 }
 
-// resize adjusts the upload, CPU and weight limits to another number of processes. The error tells that the CPU
-// limit is not changed.
+// resize adjusts the upload, CPU and weight limits to another number of processes. An error means that the CPU
+// limit was not changed.
 func (c *confinement) resize(processes int) (err error) {
 	c.processes = processes
 	c.upload.adjust(jobUpload(c.grant, processes))

@@ -176,7 +176,7 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission,
 	return j, a, nil
 }
 
-// limitLogging reduces logging for a job if its submitter brings jobs in quick succession.
+// limitLogging reduces logging for a job if its submitter submits jobs in quick succession.
 func (s *Service) limitLogging(log zerolog.Logger, submitter p2ppeer.ID) zerolog.Logger {
 	switch say, unsaid := s.logPace.Due(submitter); {
 	case !say:

@@ -83,7 +83,7 @@ func (c *control) detach() {
 	}
 }
 
-// resume makes the messages after the first heard ones go again.
+// resume makes this peer send the messages after the first heard ones again.
 func (c *control) resume(heard int) {
 	c.head, c.sent = resumed(nil, len(c.messages)), heard
 }

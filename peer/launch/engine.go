@@ -52,7 +52,7 @@ func ExamineEngine(home, path string, available Sandbox) (Engine, error) {
 }
 
 // copyEngine copies a file to a new file without other links. Every user who can reach the file may execute
-// it, since a program may run as another user than its peer.
+// it, since a program and its peer may run as different users.
 func copyEngine(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -247,7 +247,7 @@ func tangle(n int) []byte {
 }
 
 // TestCompileBomb compiles modules that keep a compiler busy and make it use memory. One has 2^29
-// variables, which other engines than wazero refuse.
+// variables, which engines other than wazero refuse.
 func TestCompileBomb(t *testing.T) {
 	inEach(t, func(t *testing.T, e Engine) {
 		large := doing(1<<29, nil)

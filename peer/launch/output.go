@@ -127,7 +127,7 @@ func (p *process) emitted(counts [streams]uint64) {
 	p.answerFlush()
 }
 
-// rewind makes the output that the user has not received go again.
+// rewind makes this peer send the output that the user has not received again.
 func (p *process) rewind() {
 	for s := range p.out {
 		p.out[s].box.Rewind()

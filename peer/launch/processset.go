@@ -109,7 +109,7 @@ func (s *processSet) emitted(m *jobpb.Emitted) {
 	}
 }
 
-// rewind makes the output that the user has not received go again.
+// rewind makes this peer send the output that the user has not received again.
 func (s *processSet) rewind() {
 	for _, p := range s.local {
 		p.rewind()

@@ -105,7 +105,7 @@ type Service struct {
 	session *supervisor.Session // of programs; nil: they share this peer's session
 	modules *wasm.Store
 
-	ctx      context.Context // parent of all contexts; canceled by Close
+	ctx      context.Context // parent of all contexts; cancelled by Close
 	cancel   context.CancelFunc
 	serving  sync.WaitGroup    // streams being handled, hosted jobs among them
 	pending  *misconduct.Quota // control streams that have not sent a message yet

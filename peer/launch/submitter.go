@@ -82,8 +82,8 @@ func (j *job) actForSubmitter() {
 	j.releaseIfEnded()
 }
 
-// waitsToJoin reports whether the process here is to join the job and still waits in mpj.Init. If it
-// waits for long, it has not joined, or other processes wait for it.
+// waitsToJoin reports whether the process here is to join the job and still waits in mpj.Init. A long wait means
+// that the process has not joined, or that other processes do not know that it has.
 func (j *job) waitsToJoin() bool { return j.admission.joining && j.settings.init == awaitsBegin }
 
 // stateHere returns the state of a live process of the view according to this peer.

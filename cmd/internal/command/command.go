@@ -140,11 +140,11 @@ func flagHint(c *cobra.Command, err error) string {
 	return all
 }
 
-// plainFlagError removes the text of package strconv from an error of pflag.
+// plainFlagError returns an error of pflag in the commands' words: options, and no text of package strconv.
 func plainFlagError(err error) error {
 	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
 	if !ok {
-		return err
+		return errors.New(strings.Replace(err.Error(), "flag", "option", 1))
 	}
 	f := invalid.GetFlag()
 	name := "--" + f.Name
@@ -179,10 +179,9 @@ Commands:{{range .Commands}}{{if .IsAvailableCommand}}
 Options:
 {{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}
 {{with .Example}}
-
 Examples:
-{{.}}{{end}}
-`
+{{.}}
+{{end}}`
 
 // Run executes c with args, reports an error on stderr, and returns the exit status.
 func Run(ctx context.Context, c *cobra.Command, args []string, stdout, stderr io.Writer) int {

@@ -37,7 +37,7 @@ func cover(nodes [][2]int, from, to, n int) [][2]int {
 // at returns the memory of value i.
 func (r *run) at(i int) []byte { return r.values[i*r.size : (i+1)*r.size] }
 
-// held returns the values.
+// held returns the values of all nodes, one after the other.
 func (r *run) held() []byte { return r.values[:len(r.nodes)*r.size] }
 
 // add appends the value of a node, and combines nodes where possible.

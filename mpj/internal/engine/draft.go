@@ -86,7 +86,7 @@ func (d *draft) finish() bool {
 	return d.err == nil
 }
 
-// reader returns a reader of the state.
+// reader returns a reader of the program's state, without its header.
 func (d *draft) reader() io.Reader {
 	return bufio.NewReaderSize(io.NewSectionReader(d.state, protection.StateHeader, int64(d.length)), draftBuffer)
 }

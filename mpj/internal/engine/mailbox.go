@@ -143,7 +143,7 @@ func (b *mailbox) append(r *Request) {
 	b.posts = append(b.posts, r)
 }
 
-// remove removes a post.
+// remove withdraws a posted receive.
 func (b *mailbox) remove(r *Request) { b.removePost(slices.Index(b.posts, r)) }
 
 // arrive adds m and returns the post that gets m, if any.

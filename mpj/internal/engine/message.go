@@ -193,7 +193,7 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 		e.mu.Unlock()
 		return Status{}, err
 	}
-	if p := r.payload; len(p) <= shortPayload { // also if the payload is already in the caller's buffer
+	if p := r.payload; len(p) <= shortPayload { // even if the payload is already in the caller's buffer
 		s, err := r.result()
 		if p != nil && r.payload == nil {
 			e.giveBack(p)

@@ -43,7 +43,7 @@ func (e *Engine) protect(m protection.Message) {
 // not wait for a hanging replica.
 const directLoad = 32 << 10
 
-// noRank is an invalid rank.
+// noRank takes the place of a rank where there is none.
 const noRank = -1
 
 // usedAgain reports whether a payload's memory is worth reusing.

@@ -27,7 +27,7 @@ type Request struct {
 	bound    message          // message that a proposed wildcard or a hold request has
 
 	// For a send to rank source whose payload waits for its receive:
-	context   uint32 // also for a receive
+	context   uint32 // set for a receive, too
 	body      []byte
 	announced bool              // announced, but the receiver has not requested it
 	address   [addressSize]byte // address of body, for the announcement

@@ -11,8 +11,8 @@ import (
 // pending is the code of a call that the host makes in the background.
 const pending = -1
 
-// A host is the host that runs this module. It makes the module's calls in the background if other
-// goroutines may run meanwhile.
+// A host is this module's access to its host. It makes the module's calls in the background if other goroutines
+// may run meanwhile.
 type host struct {
 	parent context.Context // argument of Join; its end explains errors
 	shared bool            // parent can end, so calls must not block the module

@@ -70,7 +70,7 @@ func (s *status) status() engineapi.Status {
 	return engineapi.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size), Cancelled: s.cancelled != 0}
 }
 
-// address returns the address of b.
+// address returns the address of the first byte of b.
 func address(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
 // where returns the address of b as a number, for memory that the host reads. The caller must keep

@@ -89,7 +89,7 @@ func (e *Engine) Wait(r *Request) (engineapi.Status, error) {
 	return r.status, r.err
 }
 
-// handles returns the handles of requests.
+// handles returns the host's handles of the requests, as an array that the host can read, and their number.
 func handles(rs []*Request) (unsafe.Pointer, uint32) {
 	out := make([]uint32, len(rs))
 	for i, r := range rs {

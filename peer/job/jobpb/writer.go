@@ -17,10 +17,10 @@ type Writer struct {
 	buffer []byte
 }
 
-// NewWriter returns a Writer to a stream.
+// NewWriter returns a Writer that writes to the given stream.
 func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
 
-// Write writes a message.
+// Write writes the length of m and then m, with one call.
 func (w *Writer) Write(m proto.Message) error {
 	b := binary.AppendUvarint(w.buffer[:0], uint64(proto.Size(m)))
 	b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m)

@@ -153,7 +153,7 @@ func hint(s *job.Shortage, module bool) string {
 	case job.TooSmall:
 		return "no peer found has that much memory per slot: lower --min-memory, or boot peers with more memory or fewer --slots"
 	case job.NotChosen:
-		return "--peer, --not-peer or --only-mine exclude all peers found: name other peers, or boot the named ones"
+		return "--peer, --not-peer or --only-mine exclude all peers found: name other peers, or start the named ones"
 	case job.Versions:
 		return "all peers found use another protocol version: upgrade p2prun or the peers, whichever is older"
 	}
@@ -171,7 +171,7 @@ func details(s *job.Shortage) string {
 	return strings.Join(texts, ", ")
 }
 
-const hintMorePeers = "boot more peers with p2pboot, wait longer with -w, or lower -n or -r"
+const hintMorePeers = "start more peers with p2pboot, wait longer with -w, or lower -n or -r"
 
 // counts returns a list such as "3 busy, 1 no answer", the most frequent reason first.
 func counts(s *job.Shortage) string {

@@ -70,7 +70,7 @@ func (p *partition) hold(changes []viewgroup.Committed) []viewgroup.Committed {
 	return nil
 }
 
-// takeHeld returns the changes that were held.
+// takeHeld removes and returns the held changes.
 func (p *partition) takeHeld() []viewgroup.Committed {
 	changes := p.changes
 	p.changes = nil
@@ -328,7 +328,7 @@ func (e *execution) takeAgreed() (r *job.Result) {
 	case !turned:
 	case err != nil:
 		return &job.Result{
-			Status: job.StatusLost, Message: "the job's peers cannot agree any more: " + err.Error(),
+			Status: job.StatusLost, Message: "the job's peers can no longer agree: " + err.Error(),
 			Hint: "start it again without that peer (--not-peer)",
 		}
 	case e.partition.active:

@@ -51,6 +51,6 @@ func (r earlyReports) about(receiver view.Process, v view.View) (out []divergenc
 
 // evidence describes a report of process p as a sentence, with the peers concerned.
 func evidence(m *membership, p view.Process, d protection.Divergence) string {
-	return fmt.Sprintf("rank %d replica %d on peer %s has produced another message than rank %d replica %d on peer %s has got: %v",
+	return fmt.Sprintf("rank %d replica %d on peer %s has produced a different message than rank %d replica %d on peer %s has received: %v",
 		p.Rank, p.Replica, m.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, m.peerOf(d.Receiver), d)
 }

@@ -13,12 +13,11 @@
 //	                          +------- views, agreed on <-------------------------+--> peers
 //	                        job.Emission (output once) -> EventQueue -> the user
 //
-// A peer, a broken control stream or the fault detector may report something about a process. It
-// becomes true for the job only by a new view, and views are numbered (V1). The submitter requests
-// the changes. Where ranks have replicas, the submitter's peer and some of the job's peers agree on
-// them (package viewgroup). Without their majority the job stops with a message (V2). A job without
-// replicas, or with only one peer besides the submitter's, has no view group: there, each change
-// that the submitter requests takes effect at once.
+// A peer, a broken control stream or the fault detector may report something about a process. Such a report takes
+// effect only through a new view, and views are numbered (V1). The submitter requests the changes. Where ranks
+// have replicas, the submitter's peer and some of the job's peers agree on them (package viewgroup). Without
+// their majority the job stops with a message (V2). A job without replicas, or with only one peer besides the
+// submitter's, has no view group: there, each change that the submitter requests takes effect at once.
 //
 // The job ends at the peers when the submitter stops it, or when they find out that it has failed.
 // Peers in a view group continue while the submitter is silent, and the submitter reconnects later
@@ -69,10 +68,10 @@
 //
 // # When replicas diverge
 //
-// Package job decides disputes. Of the output that the user has got, the submitter keeps a digest,
-// for a resumed job too (transcript.go). A job that is done waits, for a bounded time, until most
-// live replicas of each rank have given the same account (confirm.go). Collected files are compared
-// with the file lists of the other replicas (files.go).
+// Package job decides disputes. The submitter keeps a digest of the output that the user has received, also in
+// the record of the job, for a process that resumes it (transcript.go). A job that is done waits, for a bounded
+// time, until most live replicas of each rank have given the same account (confirm.go). Collected files are
+// compared with the file lists of the other replicas (files.go).
 //
 // # Not promised
 //

@@ -56,8 +56,8 @@ func TestSelfReportedAddressesAreNotTrusted(t *testing.T) {
 	}
 }
 
-// TestLostReplicaIsReplacedAtAnotherOwner: a new replica goes to a peer of another owner than the
-// rest of its rank.
+// TestLostReplicaIsReplacedAtAnotherOwner: a new replica goes to a peer of a different owner than the rest of its
+// rank.
 func TestLostReplicaIsReplacedAtAnotherOwner(t *testing.T) {
 	b := newBed(t, never, 1, 3, 3, 3, 3)
 	runs, bobs := b.peers[0].ID(), b.peers[4].ID()
@@ -85,8 +85,8 @@ func TestLostReplicaIsReplacedAtAnotherOwner(t *testing.T) {
 	}
 }
 
-// TestLostReplicaIsReplacedOnAnotherMachine: a new replica goes to another machine than the rest of
-// its rank. If there is none, the user is told.
+// TestLostReplicaIsReplacedOnAnotherMachine: a new replica goes to a different machine than the rest of its rank.
+// If there is none, the user is told.
 func TestLostReplicaIsReplacedOnAnotherMachine(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	for i, machine := range []string{"one", "one", "another"} {

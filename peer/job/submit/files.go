@@ -20,10 +20,10 @@ type fileList struct {
 }
 
 // compareFiles requests the other lists and compares them with the collected files. It waits for as
-// long as collecting took, or waits.files if that is longer. Where most replicas of a rank have
-// written other files than those collected, it collects theirs instead. The result is nil unless no
-// majority decides which files are right. The user gets the files in that case too, since they may
-// differ only in a time that the program has written. The error is an ended.
+// long as collecting took, or waits.files if that is longer. Where most replicas of a rank have written files
+// that differ from those collected, it collects theirs instead. The result is nil unless no majority decides
+// which files are right. The user gets the files in that case too, since they may differ only in a time that the
+// program has written. The error is an ended.
 func (c *collector) compareFiles(ctx context.Context, begun time.Time, collected []fileList) (*job.Result, error) {
 	if c.accounts == nil {
 		return nil, nil
@@ -46,7 +46,7 @@ func (c *collector) compareFiles(ctx context.Context, begun time.Time, collected
 			switch {
 			case file == "":
 			case ok || c.accounts.Tolerant:
-				c.j.warn(fmt.Sprintf("%s has written other files than the replica whose files were collected: %q differs", c.accounts.Name(l.process), plain(file)))
+				c.j.warn(fmt.Sprintf("%s has written different files than the replica whose files were collected: %q differs", c.accounts.Name(l.process), plain(file)))
 			case unlike == nil:
 				unlike = c.unreconciled(collected[rank].process, l.process, file)
 			}

@@ -14,7 +14,7 @@ import (
 func (p *part) suspects(generation uint32) {
 	m := &jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: []byte(p.own.ID()), Generation: generation}}}
 	heard, said := make(chan struct{}), make(chan struct{})
-	go func() { // ends with heard, or the stream
+	go func() { // ends when heard is closed or the stream ends
 		defer close(said)
 		defer func() { _ = recover() }() // the stream has ended
 		for {

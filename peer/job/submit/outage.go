@@ -62,7 +62,8 @@ func blame(cs []contact) string {
 	return fmt.Sprintf("peer %s: stopped or cut off", strings.Join(silent, ", "))
 }
 
-// An outage is the judgement of a job without replicas on its contacts.
+// An outage is an assessment of the contacts of a job without replicas: which one to give up, and the message to
+// the user.
 type outage struct {
 	note   string // message to the user, or empty
 	lost   int    // index of the contact to give up; -1: none

@@ -193,7 +193,7 @@ func (o *outputs) emitted(rank int) *jobpb.ToPeer {
 	}}}
 }
 
-// printedBy returns the part of a rank's standard output that the user has got, with the unfinished
+// printedBy returns the part of a rank's standard output that the user has received, with the unfinished
 // last line that the user would get if the job were over with view v. ok is false if that is unknown.
 func (o *outputs) printedBy(v view.View, rank int) (p job.Printed, ok bool) {
 	return o.printed[rank].with(o.emission.Tail(v, rank, job.Stdout))

@@ -61,7 +61,7 @@ func TestDataStrategiesPreferCachedContents(t *testing.T) {
 	}
 }
 
-// TestUserIsWarnedOfSharedFailureDomains: the user is warned before the job is staged, and also in a
+// TestUserIsWarnedOfSharedFailureDomains: the user is warned before the job is staged, and in a
 // dry run. The plan names the machine of each peer.
 func TestUserIsWarnedOfSharedFailureDomains(t *testing.T) {
 	const warning = "one failure may stop all replicas of a rank: rank 0 is on machines of one owner (alice)"

@@ -136,7 +136,7 @@ func (c *recruitment) releaseUnneeded() {
 				c.retire(l, "all its processes have failed")
 			}
 		case !c.state.Lacks(r.process.Rank):
-			c.giveUp(l, errors.New("it is not needed any more"))
+			c.giveUp(l, errors.New("it is no longer needed"))
 		case r.phase != recruitEntering && time.Since(r.heard) > c.j.replaceAfter():
 			c.giveUp(l, fmt.Errorf("no message for %v", c.j.replaceAfter()))
 		}

@@ -123,7 +123,7 @@ func (r Request) Validate() error {
 		wrong("--timeout is %v: want a time such as 90s, or 0 for no limit", r.Timeout)
 	}
 	if r.Away < 0 || r.Away > MaxAway {
-		wrong("--away is %v: want a time of at most %v", r.Away, MaxAway)
+		wrong("--away is %v: want a time of at most %gh", r.Away, MaxAway.Hours())
 	}
 	return errors.Join(errs...)
 }

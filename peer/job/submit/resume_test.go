@@ -61,8 +61,8 @@ func (b *bed) keptAs(req Request, peers []*member) *keeper {
 }
 
 // attach resumes a kept job. Each peer follows the script of its process whenever it is asked to
-// resume its part. A peer without a script is lost. As in play, a part obeys Stop. All peers are
-// members of the view group, also those whose part has ended.
+// resume its part. A peer without a script is lost. As in play, a part obeys Stop. All peers are members of the
+// view group, including those whose part has ended.
 func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 	b.Helper()
 	return b.attachAnd(nil, k, scripts)

@@ -68,7 +68,7 @@ type Submitter struct {
 type waits struct {
 	answers      time.Duration // time that peers asked for slots have to answer after the job has ended
 	silence      time.Duration // silence of a peer that stages or starts; it reports progress far more often
-	replaceAfter time.Duration // like silence, for a peer that another one can replace, beyond the tolerated hang; more than reportPeriod
+	replaceAfter time.Duration // like silence, for a peer that another one can replace; added to the tolerated hang; longer than reportPeriod
 	progress     time.Duration // time in which a peer has to make progress while it stages or starts, even if it sends reports
 	output       time.Duration // time in which output of a process that has ended has to arrive, if another replica can lead the output; else silence
 	disconnected time.Duration // disconnection of a peer that stages; the peer itself waits a little longer

@@ -9,7 +9,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A transcript summarizes the standard output of a rank that the user has got. It is kept with a
+// A transcript summarizes the standard output of a rank that the user has received. It is kept with a
 // job that another process may resume (keep.go). So a replica that prints one thing and accounts
 // for another is detected after a resume, too.
 type transcript struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/jobpb"
 )
 
-// shownEvent returns output of a rank that the user has got: whole lines, the last of which has
+// shownEvent returns output of a rank that the user has received: whole lines, the last of which has
 // number next.
 func shownEvent(rank int, s job.Stream, next uint64, lines ...string) Event {
 	e := outputEvent(rank, s, []byte(strings.Join(lines, "")))

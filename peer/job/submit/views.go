@@ -61,8 +61,8 @@ func (a *agreed) take() (changes []viewgroup.Committed, contact viewgroup.Contac
 }
 
 // hasGroup reports whether a job with r replicas per rank and the given number of members of the
-// detector group has a view group. The submitter of a job without replicas ends it whatever fails,
-// and neither of two peers is a majority.
+// detector group has a view group. A job without replicas needs no group, since its submitter ends it after any
+// failure. Two members need none, since neither is a majority.
 func hasGroup(r, members int) bool { return r > 1 && viewgroup.Members(members) >= 3 }
 
 // number numbers the peers of a job that starts, for its view group, if it is to have one.

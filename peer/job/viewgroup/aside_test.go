@@ -6,8 +6,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4PermissionToSetProcessesAside checks that the submitter may do both, that the peer of a
-// process may only make it return, and that other peers may do neither.
+// TestV4PermissionToSetProcessesAside checks that the submitter may set a process aside and make it return, that
+// the peer of a process may only make it return, and that other peers may do neither.
 func TestV4PermissionToSetProcessesAside(t *testing.T) {
 	const host, other = 2, 1
 	p := view.Process{Replica: 1}

@@ -38,8 +38,8 @@ func (c *contacts) silent(id uint64, ticks int) bool {
 	return known && c.now-last > ticks
 }
 
-// heardRecently reports whether a peer was heard recently. A lost peer must not become one of two voters,
-// since the other one alone can commit nothing any more.
+// heardRecently reports whether a peer was heard recently. A lost peer must not become one of two voters, since
+// the other one alone could not commit anything.
 func (c *contacts) heardRecently(id uint64) bool { return c.now-c.heard[id] <= 2*heartbeatTicks }
 
 // majorityHeard returns the latest time since which a majority of the voters was heard. The peer with number

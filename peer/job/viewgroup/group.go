@@ -362,7 +362,7 @@ func (g *Group) reportNewcomer(n Newcomer) {
 	g.mu.Lock()
 	g.add(n.Peer, n.ID)
 	g.mu.Unlock()
-	g.log.Debug().Int("number", n.Peer).Msg("peer has come")
+	g.log.Debug().Int("number", n.Peer).Msg("a peer has joined the group")
 	if n.Process != NoProcess {
 		g.config.Came(n)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
-// FuzzStream checks that the member receives only messages with the sender's number from a stream, and not
-// more than the sender's share.
+// FuzzStream checks that the member receives only messages with the sender's number from a stream, and no more
+// than the sender's share.
 func FuzzStream(f *testing.F) {
 	hello := &pb.Hello{Job: "job"}
 	from := func(id uint64) *Message {

@@ -407,7 +407,7 @@ func (m *Member) send(out *Output, r *raftpb.Message) {
 	out.Send = append(out.Send, msg)
 }
 
-// message returns a message to a peer.
+// message returns an empty message from this peer to another one.
 func (m *Member) message(to int) *Message {
 	return &Message{From: uint32(m.config.Self), To: uint32(to)}
 }

@@ -171,7 +171,7 @@ func (m *Member) replaces(id uint64) bool {
 	return int(id)-1 == m.lastSubmitter() && slices.ContainsFunc(m.conf.GetVoters(), m.isReplaced)
 }
 
-// isSubmitter reports whether this peer is the submitter's, with the last number that it has got.
+// isSubmitter reports whether this peer is the submitter's, with the last number that it has received.
 func (m *Member) isSubmitter() bool { return m.config.Self == m.proofs.submitter }
 
 // livePeers returns the numbers of the peers with live processes, and the last one of the submitter's peer. The

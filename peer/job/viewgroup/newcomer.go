@@ -94,7 +94,7 @@ func processIn(told *pb.Newcomer) view.Process {
 	return view.Process{Rank: int(int32(told.GetRank())), Replica: int(int32(told.GetReplica()))} // of NoProcess too
 }
 
-// errUninvited is the error of a change that introduces no newcomer that the submitter has signed.
+// errUninvited is the error of a change that does not introduce a newcomer signed by the submitter.
 var errUninvited = errors.New("not a newcomer that the submitter has signed")
 
 // newcomerIn returns the newcomer that a change introduces.

@@ -78,8 +78,8 @@ func TestV4LostRequestForVotesDoesNotKeepTheSubmitterOut(t *testing.T) {
 	w.until("it leads", m.Leads)
 }
 
-// TestV4RelayedEntriesAreNotMixedWithOthers checks that the submitter's peer finds a leader that has sent it
-// another entry than the other voters.
+// TestV4RelayedEntriesAreNotMixedWithOthers checks that the submitter's peer finds a leader that has sent it a
+// different entry than the other voters.
 func TestV4RelayedEntriesAreNotMixedWithOthers(t *testing.T) {
 	w := keptOut(t, 92, electionTicks)
 	m, led := w.members[submitterPeer], w.members[liar]
@@ -106,7 +106,7 @@ func TestV4RelayedEntriesAreNotMixedWithOthers(t *testing.T) {
 	}
 }
 
-// TestV4SubmitterFollowsWithoutAVote checks that the submitter's peer gets the log from the voters also after it
+// TestV4SubmitterFollowsWithoutAVote checks that the submitter's peer gets the log from the voters even after it
 // has lost its vote.
 func TestV4SubmitterFollowsWithoutAVote(t *testing.T) {
 	w := keptOut(t, 75, cutOffTicks+2*electionTicks)

@@ -141,8 +141,8 @@ func TestV4PeerWithTheNumberOfASubmitterHasNotItsRights(t *testing.T) {
 	}
 }
 
-// TestResumedSubmitterIsNoVoterTooMany cuts a new process of the submitter off as soon as it can vote. Its former number
-// does not vote any more then, so the others continue, also after another one has left.
+// TestResumedSubmitterIsNoVoterTooMany cuts a new process of the submitter off as soon as it can vote. By then
+// its former number no longer votes, so the others continue even after another one has left.
 func TestResumedSubmitterIsNoVoterTooMany(t *testing.T) {
 	for seed := range uint64(10) {
 		const peers = 4

@@ -32,7 +32,7 @@ func readMessage(r io.Reader) (*pb.Word, error) {
 	}
 	n := int(binary.BigEndian.Uint16(head[:]))
 	if n > maxMessage {
-		return nil, fmt.Errorf("message of %d bytes, at most %d allowed", n, maxMessage)
+		return nil, fmt.Errorf("message of %d bytes, at most %d are allowed", n, maxMessage)
 	}
 	data := make([]byte, n)
 	if _, err := io.ReadFull(r, data); err != nil {

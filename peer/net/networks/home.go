@@ -118,7 +118,7 @@ func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	case name != "":
 		return "", nil, fmt.Errorf("home %s does not own network %s: only the home that created it can invite", dir, name)
 	case len(owned) == 0:
-		return "", nil, fmt.Errorf("home %s owns no network: make one with p2pboot network create NAME", dir)
+		return "", nil, fmt.Errorf("home %s owns no network: create one with p2pboot network create NAME", dir)
 	default:
 		return "", nil, fmt.Errorf("home %s owns several networks: choose one with --network (%s)", dir, strings.Join(owned, ", "))
 	}

@@ -13,11 +13,11 @@ const maxInvitation = 4 << 10
 
 func readInvitation(file string) (*membership.Invitation, error) {
 	info, err := os.Stat(file)
-	if err == nil && info.Size() > maxInvitation {
-		err = fmt.Errorf("%d bytes, too long for an invitation", info.Size())
-	}
 	if err != nil {
-		return nil, fmt.Errorf("token %s: %w", file, err)
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	if info.Size() > maxInvitation {
+		return nil, fmt.Errorf("token %s: %d bytes, too long for an invitation", file, info.Size())
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 	maxPorts      = 32 // number of mapped ports of this machine
 )
 
-// A Port is a port of this machine.
+// A Port identifies a port of this machine by its protocol and number.
 type Port struct {
 	Protocol string // tcp or udp
 	Number   uint16
@@ -43,7 +43,7 @@ type router interface {
 	// addMapping maps an external port to a local port and returns the external port. The router may choose
 	// another one than outside.
 	addMapping(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error)
-	// removeMapping removes the mapping.
+	// removeMapping removes the mapping of an external port to a local port.
 	removeMapping(ctx context.Context, p Port, outside uint16) error
 }
 

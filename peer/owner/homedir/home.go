@@ -45,7 +45,7 @@ type Dir string
 // Identity returns the file with the private key.
 func (d Dir) Identity() string { return d.file("identity") }
 
-// Socket returns the control socket.
+// Socket returns the file of the control socket.
 func (d Dir) Socket() string { return d.file("control.sock") }
 
 // History returns the file with the running time.

@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
-// NewIdentity returns a new key.
+// NewIdentity generates the private key of a peer.
 func NewIdentity() (crypto.PrivKey, error) {
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/owner/limits"
 )
 
-// A Class is a class of submitters.
+// A Class is a set of submitters to which the same rule applies.
 type Class string
 
 // The classes, in the order in which they are tried.
@@ -24,7 +24,7 @@ const (
 // Classes lists all classes, in that order.
 var Classes = []Class{Mine, Allowed, Members, Everyone}
 
-// A Kind is a kind of programs.
+// A Kind is a kind of program, or None. A rule names the most powerful kind that it permits.
 type Kind string
 
 // The kinds, as named in offers and requests, by increasing trust.
@@ -67,7 +67,7 @@ type Machine struct {
 // files, the output of its processes, and the journal.
 const LeastDisk = 64 << 20
 
-// A Request is a submitter's request.
+// A Request asks whether a submitter may run a job on this machine.
 type Request struct {
 	Submitter p2ppeer.ID
 	Kinds     []Kind // kinds of the job's programs for this machine; empty means Native

@@ -81,7 +81,7 @@ var guarded = map[string][]argument{
 	"mmap":         {{index: 3, no: unix.MAP_HUGETLB}},
 	"mmap2":        {{index: 3, no: unix.MAP_HUGETLB}},
 	"memfd_create": {{index: 1, no: unix.MFD_HUGETLB}},
-	// At the disk, a program may only yield to other processes.
+	// A program may only lower its disk priority.
 	"ioprio_set": {{index: 2, values: []uint64{lastOfAll, idleAtDisk}}},
 	// A send that opens a connection would be a connect. sendmsg, which can send descriptors, is not
 	// allowed: the guard could not find files in transit.

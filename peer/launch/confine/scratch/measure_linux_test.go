@@ -89,7 +89,7 @@ func TestFolderWithChangingPermissions(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				os.Chmod(all[1], 0) // also while the folder below it is measured
+				os.Chmod(all[1], 0) // even while the folder below it is measured
 			}
 		}
 	}()

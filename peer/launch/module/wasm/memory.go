@@ -20,8 +20,8 @@ const (
 // Go's runtime, the engine, messages in transit. See TestWasmStaysSmall of e2e.
 const runnerMemory = 48 << 20
 
-// codeFactor times a module's size is the memory for the module and its compiled code, in any engine, while
-// both exist twice. The code has three to four times the module's size.
+// codeFactor is the ratio of the memory for a module and its compiled code, in any engine, to the module's size.
+// It allows for two copies of both. The code is three to four times as large as the module.
 const codeFactor = 10
 
 // divide divides the memory of a slot between a module of the given size and its runner, all in bytes. If

@@ -100,7 +100,7 @@ func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Impor
 	return out, nil
 }
 
-// typeLetters is the inverse of types.
+// typeLetters returns the types of parameters in the notation of package hostcall. It is the inverse of types.
 func typeLetters(types []api.ValueType) string {
 	out := make([]byte, len(types))
 	for i, t := range types {

@@ -25,10 +25,10 @@ func init() {
 	roles["inspect"] = func(args []string) int { return inspectAs(args[0], args[1]) }
 }
 
-// hidden is the number of bytes that hide hides.
+// hidden is the number of bytes that hide conceals.
 const hidden = 4 << 20
 
-// hide hides bytes in its working folder, or in memory, and sleeps.
+// hide conceals bytes in its working folder, or in memory, and sleeps.
 func hide(how string) int {
 	if err := hideAway(how); err != nil {
 		fmt.Println(err)

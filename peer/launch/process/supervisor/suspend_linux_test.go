@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestSuspendStopsAll checks that Suspend stops all processes, also for a second time.
+// TestSuspendStopsAll checks that Suspend stops all processes, including when it is called again.
 func TestSuspendStopsAll(t *testing.T) {
 	r := run(t, "orphan")
 	for said, text := bufio.NewReader(r.stdout), ""; text != "ready\n"; { // the process in the middle has been reaped
