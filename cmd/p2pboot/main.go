@@ -102,6 +102,9 @@ func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error 
 	if err != nil {
 		return err
 	}
+	if _, err := cfg.NetworkChoice().ID(); err != nil {
+		return command.Fail(command.Usage, err, "")
+	}
 	p, err := peer.New(ctx, cfg, peer.Volunteer, log)
 	if err != nil {
 		return explain(ctx, err)

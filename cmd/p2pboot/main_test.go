@@ -103,6 +103,7 @@ func TestMistakes(t *testing.T) {
 		"stop, bad home":            {[]string{"stop", "3f2b8c1e", "--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
 		"negative":                  {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
 		"corrupt file":              {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
+		"missing token":             {[]string{"--home", t.TempDir(), "--token", file + "x"}, 64, "p2pboot: error: token: stat " + file + "x: no such file"},
 		"unusable home":             {[]string{"--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
 		"address in use":            {[]string{"--home", t.TempDir(), "--nat=false", "--mdns=false", "--listen", "/ip4/192.0.2.1/tcp/1"}, 69, "192.0.2.1"},
 	}

@@ -185,6 +185,7 @@ func TestMistakes(t *testing.T) {
 		"input outside":            {"-n 1 -i ../nope /bin/true", 64, "outside the current folder"},
 		"too few local":            {"--local 1 -n 1 -r 2 /bin/true", 64, "at least 2 are needed"},
 		"lose without local peers": {"-n 1 --lose 1s /bin/true", 64, "--local"},
+		"missing token":            {"-n 1 --token nope /bin/true", 64, "token: stat nope: no such file"},
 		"supernode":                {"-n 1 --supernode here /bin/true", 64, `--supernode "here" is not a multiaddr`},
 		"listen":                   {"-n 1 --listen tcp://x /bin/true", 64, `--listen "tcp://x" is not a multiaddr`},
 		"attach and begin":         {"--attach -n 4 -r 2 ls", 64, "--ranks, --replicas: cannot be used with --attach"},

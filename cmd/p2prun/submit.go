@@ -264,6 +264,9 @@ func failure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return cancelled()
 	}
+	if known, ok := errors.AsType[*command.Failure](err); ok {
+		return known
+	}
 	return command.Fail(command.Unavailable, err, "")
 }
 
