@@ -157,8 +157,8 @@ func (j *job) releaseIfEnded() {
 		needed = needed || !p.failedInView && !p.waitsToJoin()
 	}
 	switch {
-	case !needed && !j.views.voting(j.service.host.ID()):
-		j.end(errors.New("all its processes have failed"))
+	case !needed && !j.neededAsMember():
+		j.endLeft("all its processes have failed")
 	default:
 		j.releaseSlots()
 	}
@@ -318,10 +318,21 @@ func (j *job) linger() {
 	switch {
 	case !j.keeping.lingered(j.here.allEnded(), time.Now()):
 	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor:
-		j.end(errors.New("its output was not collected in time"))
+		j.endUncollected()
 	default:
 		j.releaseSlots()
 	}
+}
+
+// endUncollected ends a job whose output the submitter has not collected, unless the view group needs this peer. It
+// then ends as if the owner had ended it.
+func (j *job) endUncollected() {
+	err := errors.New("its output was not collected in time")
+	if j.neededAsMember() {
+		j.cutShort(err)
+		return
+	}
+	j.end(err)
 }
 
 // releaseSlots tries to release the job's slots once all its processes here have ended, and keeps only their

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -27,9 +28,14 @@ type viewsState struct {
 // votes reports whether a peer is a voter of the group.
 func (s *viewsState) votes(peer p2ppeer.ID) bool { return s.group != nil && s.group.Votes(peer) }
 
-// voting reports whether the other members may lack a majority without this peer, which is self.
-func (s *viewsState) voting(self p2ppeer.ID) bool {
-	return s.votes(self) && s.group.Contact() != viewgroup.CutOff
+// needs reports whether the other members may need this one, which is peer self and hosts the given processes: they
+// may lack a majority without its vote, or have yet to learn that a process has failed. A member that is cut off
+// can do neither for them.
+func (s *viewsState) needs(self p2ppeer.ID, here []view.Process) bool {
+	if s.group == nil || s.group.Contact() == viewgroup.CutOff {
+		return false
+	}
+	return s.votes(self) || slices.ContainsFunc(here, s.current.Live)
 }
 
 // partitioned reports whether the majority has been out of reach for as long as a silent peer is tolerated. It

@@ -1,0 +1,79 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"time"
+)
+
+// How a job leaves this peer while it continues elsewhere. Its processes end at once, but this peer may be a voter of
+// the view group, and the submitter's peer and others may be lost at the same time. So this peer remains a member of
+// the group until the others do not need it (viewsState.needs), or until voteTimeout.
+//
+//	cutShort --> processes killed, Exited(why) -- 5 s --> files removed, slots released -- up to 30 s --> end
+//	                    |                                     |                                           ^
+//	                    '-- Stop by the submitter ------------'-- failed in the view, without a vote -----'
+//
+// Meanwhile the job accepts no process, and this peer gives up the leadership of the group (viewgroup.Leave).
+
+// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to
+// end it.
+func (j *job) endAtDeadline() {
+	if j.views.group != nil && (j.reclaim.leaving || j.reclaim.cut != nil) {
+		j.views.group.Leave()
+	}
+	switch cut, release, end := j.reclaim.deadline(j.neededAsMember(), time.Now()); {
+	case cut:
+		j.cutShort(errStopped)
+	case release:
+		j.keepVoteOnly()
+	case end:
+		j.end(j.reclaim.cut)
+	}
+}
+
+// neededAsMember reports whether the other members of the view group may need this peer.
+func (j *job) neededAsMember() bool { return j.views.needs(j.service.host.ID(), j.here.order) }
+
+// endLeft ends a job that has left this peer. If the owner has ended it, the owner's reason counts.
+func (j *job) endLeft(why string) { j.end(cmp.Or(j.reclaim.cut, errors.New(why))) }
+
+// keepVoteOnly removes the files of a job that was cut short, and releases its slots. Only its membership in the view
+// group remains, and what is in memory for the submitter. A process that is still being killed delays that.
+func (j *job) keepVoteOnly() {
+	if j.reclaim.releasing || !j.here.allEnded() {
+		return
+	}
+	j.reclaim.releasing = true
+	j.keeping.outputOnly, j.keeping.measureAt = true, time.Time{}
+	j.unguard()
+	j.stager.close()
+	var processes []*process
+	for _, p := range j.here.local {
+		p.kill() // what is left of it
+		processes = append(processes, p)
+	}
+	slots := append(j.here.slots(), j.admission.key)
+	j.working.Go(func() { // ends when the files are removed
+		for _, p := range processes {
+			p.live.close()
+		}
+		if err := j.folder.Remove(); err != nil {
+			j.log.Error().Err(err).Msg("scratch folder not removed")
+		}
+		for _, key := range slots {
+			j.service.config.Reservations.Release(key)
+		}
+		j.log.Info().AnErr("reason", j.reclaim.cut).Msg("files removed and slots released; the job's other peers may still need this peer's vote")
+		j.service.setVoteOnly(j)
+	})
+}
+
+// setVoteOnly records that nothing of a job is left but its membership in the view group.
+func (s *Service) setVoteOnly(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j.reclaim.voteOnly = true
+	delete(s.kept, j)
+	s.notifyGone()
+}
