@@ -271,7 +271,7 @@ func (s *Service) claim(j *job) error {
 		}
 		before.do(func() { // this peer may wait for the submitter to reconnect, or may not know that the connection was cut
 			if before.settings.init == awaitsBegin || before.reclaim.releasing {
-				before.end(errNewAttempt)
+				before.end(cmp.Or(before.reclaim.cut, errNewAttempt))
 			}
 		})
 		select {
