@@ -398,9 +398,9 @@ func (j *job) stop(within time.Duration) {
 	j.migrate()
 }
 
-// cutShort ends the job's processes here and tells the submitter why. The job remains a member of the view group
-// for a limited time (leaving.go). If the job is staged, the submitter
-// learns that when it starts the job, since it expects no message earlier.
+// cutShort ends the job's processes here and tells the submitter why. This peer may remain a member of the view
+// group for a limited time (leaving.go). If the job is staged, the submitter learns the reason when it starts the
+// job, since it expects no message earlier.
 func (j *job) cutShort(why error) {
 	if j.reclaim.cut != nil {
 		return

@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// How a job leaves this peer while it continues elsewhere. Its processes end at once, but this peer may be a voter of
-// the view group, and the submitter's peer and others may be lost at the same time. So this peer remains a member of
-// the group until the others do not need it (viewsState.needs), or until voteTimeout.
+// How a job ends here while it continues elsewhere. Its processes end at once, but this peer may be a voter of the
+// view group, and the submitter's peer may be lost at the same time. So this peer remains a member of the group as
+// long as the others need it (viewsState.needs), but at most for voteTimeout.
 //
-//	cutShort --> processes killed, Exited(why) -- 5 s --> files removed, slots released -- up to 30 s --> end
-//	                    |                                     |                                           ^
-//	                    '-- Stop by the submitter ------------'-- failed in the view, without a vote -----'
+//	cutShort --> processes killed, Exited(why) -- 5 s --> files removed, slots released -- 30 s --> end
+//	                  |                                           |                                  ^
+//	                  |                                           '-- not needed as a member --------|
+//	                  '-- Stop by the submitter -----------------------------------------------------'
 //
-// Meanwhile the job accepts no process, and this peer gives up the leadership of the group (viewgroup.Leave).
+// Meanwhile no process can be added, and this peer gives up the leadership of the group (viewgroup.Group.Leave).
 
 // endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to
 // end it.
