@@ -383,7 +383,7 @@ func (j *job) depart() {
 		}
 		needed = needed || !p.failedInView
 	}
-	if j.reclaim.left(needed, j.neededAsMember(), time.Now()) {
+	if j.reclaim.left(needed, j.stays(), time.Now()) {
 		j.endLeft("handed over")
 	}
 }

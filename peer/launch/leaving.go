@@ -8,9 +8,9 @@ import (
 
 // How a job ends here while it continues elsewhere. Its processes end at once, but this peer may be a voter of the
 // view group, and the submitter's peer may be lost at the same time. So this peer remains a member of the group as
-// long as the others need it (viewsState.needs), but at most for voteTimeout.
+// long as the others need it (viewsState.stays), for a limited time.
 //
-//	cutShort --> processes killed, Exited(why) -- 5 s --> files removed, slots released -- 30 s --> end
+//	cutShort --> processes killed, Exited(why) -- 5 s --> files removed, slots released -- 40 s --> end
 //	                  |                                           |                                  ^
 //	                  |                                           '-- not needed as a member --------|
 //	                  '-- Stop by the submitter -----------------------------------------------------'
@@ -23,7 +23,7 @@ func (j *job) endAtDeadline() {
 	if j.views.group != nil && (j.reclaim.leaving || j.reclaim.cut != nil) {
 		j.views.group.Leave()
 	}
-	switch cut, release, end := j.reclaim.deadline(j.neededAsMember(), time.Now()); {
+	switch cut, release, end := j.reclaim.deadline(j.stays(), time.Now()); {
 	case cut:
 		j.cutShort(errStopped)
 	case release:
@@ -33,8 +33,23 @@ func (j *job) endAtDeadline() {
 	}
 }
 
-// neededAsMember reports whether the other members of the view group may need this peer.
-func (j *job) neededAsMember() bool { return j.views.needs(j.service.host.ID(), j.here.order) }
+// stays returns how long this peer stays a member of the view group after the job could end here.
+func (j *job) stays() time.Duration {
+	if j.views.group == nil {
+		return 0
+	}
+	return j.views.stays(j.service.host.ID(), j.here.order)
+}
+
+// leave ends the job here for a reason of this peer. If it is needed as a member of the view group, that takes as long
+// as if the owner had ended the job.
+func (j *job) leave(why error) {
+	if j.stays() > 0 {
+		j.cutShort(why)
+		return
+	}
+	j.end(why)
+}
 
 // endLeft ends a job that has left this peer. If the owner has ended it, the owner's reason counts.
 func (j *job) endLeft(why string) { j.end(cmp.Or(j.reclaim.cut, errors.New(why))) }

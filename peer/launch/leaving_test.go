@@ -21,17 +21,17 @@ func TestReclaimDeadline(t *testing.T) {
 	type due struct{ cut, release, end bool }
 	for name, c := range map[string]struct {
 		reclaim reclaim
-		member  bool
+		member  time.Duration
 		want    due
 	}{
-		"no deadline":                   {reclaim{}, true, due{}},
-		"before the deadline":           {reclaim{stopBy: now.Add(time.Second)}, true, due{}},
-		"after the deadline":            {reclaim{stopBy: now}, true, due{cut: true}},
-		"the submitter may dismiss it":  {reclaim{stopBy: now.Add(-dismissTimeout), cut: errStopped}, false, due{}},
-		"not dismissed, no member":      {reclaim{stopBy: now.Add(-dismissTimeout - 1), cut: errStopped}, false, due{end: true}},
-		"not dismissed, a needed voter": {reclaim{stopBy: now.Add(-dismissTimeout - 1), cut: errStopped}, true, due{release: true}},
-		"needed for long":               {reclaim{stopBy: now.Add(-dismissTimeout - voteTimeout), cut: errStopped}, true, due{release: true}},
-		"needed for too long":           {reclaim{stopBy: now.Add(-dismissTimeout - voteTimeout - 1), cut: errStopped}, true, due{end: true}},
+		"no deadline":                   {reclaim{}, voteTimeout, due{}},
+		"before the deadline":           {reclaim{stopBy: now.Add(time.Second)}, voteTimeout, due{}},
+		"after the deadline":            {reclaim{stopBy: now}, voteTimeout, due{cut: true}},
+		"the submitter may dismiss it":  {reclaim{stopBy: now.Add(-dismissTimeout), cut: errStopped}, 0, due{}},
+		"not dismissed, no member":      {reclaim{stopBy: now.Add(-dismissTimeout - 1), cut: errStopped}, 0, due{end: true}},
+		"not dismissed, a needed voter": {reclaim{stopBy: now.Add(-dismissTimeout - 1), cut: errStopped}, voteTimeout, due{release: true}},
+		"needed for long":               {reclaim{stopBy: now.Add(-dismissTimeout - voteTimeout), cut: errStopped}, voteTimeout, due{release: true}},
+		"needed for too long":           {reclaim{stopBy: now.Add(-dismissTimeout - voteTimeout - 1), cut: errStopped}, voteTimeout, due{end: true}},
 	} {
 		var got due
 		if got.cut, got.release, got.end = c.reclaim.deadline(c.member, now); got != c.want {
@@ -46,17 +46,18 @@ func TestReclaimLeft(t *testing.T) {
 	now := time.Now()
 	var r reclaim
 	for _, step := range []struct {
-		after          time.Duration
-		needed, member bool
-		want           bool
+		after  time.Duration
+		needed bool
+		member time.Duration
+		want   bool
 	}{
-		{-time.Hour, true, true, false},
-		{0, false, true, false}, // its last process has just left the view
-		{dismissTimeout + 1, false, true, false},
-		{dismissTimeout + 1, false, false, true},
-		{dismissTimeout + 1, true, false, false}, // another process was added
-		{dismissTimeout + voteTimeout, false, true, false},
-		{dismissTimeout + voteTimeout + 1, false, true, true},
+		{-time.Hour, true, voteTimeout, false},
+		{0, false, voteTimeout, false}, // its last process has just left the view
+		{dismissTimeout + 1, false, voteTimeout, false},
+		{dismissTimeout + 1, false, 0, true},
+		{dismissTimeout + 1, true, 0, false}, // another process was added
+		{dismissTimeout + voteTimeout, false, voteTimeout, false},
+		{dismissTimeout + voteTimeout + 1, false, voteTimeout, true},
 	} {
 		if got := r.left(step.needed, step.member, now.Add(step.after)); got != step.want {
 			t.Errorf("after %v, needed %v, member %v: left %v", step.after, step.needed, step.member, got)
@@ -72,10 +73,7 @@ func TestEndedPeerKeepsItsVote(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep") // the submitter is a voter, and sends nothing
 	j.begun()
-	for k := range j.peers {
-		job := j.hosted(k)
-		job.do(func() { job.presence.enter(unreachable, time.Now().Add(-actAfter)) })
-	}
+	j.actForSubmitter()
 	remains, ends := j.hosted(0), j.hosted(1)
 	ends.do(func() { ends.cutShort(errDiskFull) })
 	if e := j.links[1].exited(view.Process{Replica: 1}); e.Reason != errDiskFull.Error() {
@@ -98,6 +96,51 @@ func TestEndedPeerKeepsItsVote(t *testing.T) {
 	if answered(t, remains, func() bool { return remains.views.current.Has(view.Process{Replica: 1}) }) {
 		t.Error("the killed process is in the view")
 	}
+	if c := group.Contact(); c != viewgroup.InTouch {
+		t.Errorf("contact %v", c)
+	}
+	j.links, j.peers = j.links[:1], j.peers[:1]
+	j.stop()
+}
+
+// actForSubmitter makes the peers act for the submitter, as if it had been silent for actAfter.
+func (j *testJob) actForSubmitter() {
+	j.Helper()
+	for k := range j.peers {
+		job := j.hosted(k)
+		job.do(func() { job.presence.enter(unreachable, time.Now().Add(-actAfter)) })
+	}
+}
+
+// TestEndedPeersLeaveOneByOne checks that two of three voters may end the job at the same time, although none of them
+// loses its vote before its time is over: the remaining peer keeps a majority.
+func TestEndedPeersLeaveOneByOne(t *testing.T) {
+	skip.Long(t)
+	t.Parallel()
+	j := newTestJob(t, 1, 3, nil, "sleep").startKept()
+	j.begun()
+	j.actForSubmitter()
+	group := answered(t, j.hosted(0), func() *viewgroup.Group { return j.hosted(0).views.group })
+	j.eventually("the peers vote, and the submitter does not", func() bool { return group.Voters() == 3 && !group.Votes(j.submitter.ID()) })
+	for k := range j.peers[1:] {
+		ends := j.hosted(1 + k)
+		ends.do(func() { ends.cutShort(errDiskFull) })
+	}
+	j.eventually("their processes are out of the view", func() bool {
+		v := answered(t, j.hosted(0), func() view.View { return j.hosted(0).views.current })
+		return !v.Has(view.Process{Replica: 1}) && !v.Has(view.Process{Replica: 2})
+	})
+	if n := group.Voters(); n != 3 {
+		t.Errorf("%d voters, want 3", n)
+	}
+	for k := range j.peers[1:] {
+		ends := j.hosted(1 + k)
+		ends.do(func() { ends.reclaim.stopBy = time.Now().Add(-dismissTimeout - voteTimeout) })
+	}
+	for _, peer := range j.peers[1:] {
+		peer.checkNothingLeft(t)
+	}
+	j.eventually("the other peer alone votes", func() bool { return group.Voters() == 1 && group.Votes(j.peers[0].ID()) })
 	if c := group.Contact(); c != viewgroup.InTouch {
 		t.Errorf("contact %v", c)
 	}

@@ -22,10 +22,13 @@ const (
 	// dismissTimeout is how long a submitter may take to end the job's part at a peer, once none of that peer's
 	// processes is in the view.
 	dismissTimeout = 5 * time.Second
-	// voteTimeout is how much longer the job stays if the other members of the view group need this peer. It is
+	// voteTimeout bounds how much longer the job stays if the other members of the view group need this peer. It is
 	// longer than the group takes to do without a silent submitter (10 s), and these peers to act for it
 	// (actAfter and the tolerated hang), with some elections.
-	voteTimeout = 30 * time.Second
+	voteTimeout = 24 * time.Second
+	// turnPeriod is the time between two voters that leave because of voteTimeout. In it, the leader finds the
+	// first one silent, and removes it.
+	turnPeriod = 4 * time.Second
 )
 
 // bars returns the reason why no process may be added to the job here, or nil.
@@ -47,8 +50,8 @@ func (r *reclaim) stopBefore(deadline time.Time) {
 }
 
 // deadline tells what is due: to end the processes, to release the files and slots, or to end the job after the
-// submitter has had enough time for that. member tells whether the view group needs this peer.
-func (r *reclaim) deadline(member bool, now time.Time) (cut, release, end bool) {
+// submitter has had enough time for that. The job then stays for the time member, because of the view group.
+func (r *reclaim) deadline(member time.Duration, now time.Time) (cut, release, end bool) {
 	late := now.Sub(r.stopBy)
 	switch {
 	case r.stopBy.IsZero() || late < 0:
@@ -56,22 +59,17 @@ func (r *reclaim) deadline(member bool, now time.Time) (cut, release, end bool) 
 	case r.cut == nil:
 		return true, false, false
 	}
-	end = mayEnd(late, member)
+	end = late > dismissTimeout+member
 	return false, late > dismissTimeout && !end, end
 }
 
-// mayEnd reports whether a job may end of which nothing has run here for the given time.
-func mayEnd(idle time.Duration, member bool) bool {
-	return idle > dismissTimeout && (!member || idle > dismissTimeout+voteTimeout)
-}
-
-// left reports whether the job has left this peer. needed tells whether the view contains a process here, and
-// member whether the view group needs this peer.
-func (r *reclaim) left(needed, member bool, now time.Time) bool {
+// left reports whether the job has left this peer. needed tells whether the view contains a process here. The job
+// stays for the time member after that, because of the view group.
+func (r *reclaim) left(needed bool, member time.Duration, now time.Time) bool {
 	if !needed && r.emptySince.IsZero() {
 		r.emptySince = now
 	}
-	return !needed && mayEnd(now.Sub(r.emptySince), member)
+	return !needed && now.Sub(r.emptySince) > dismissTimeout+member
 }
 
 // departure returns how the job left, once nothing of it remains.

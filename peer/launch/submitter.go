@@ -60,12 +60,15 @@ func (j *job) actForSubmitter() {
 	if !j.presence.silent() {
 		return
 	}
-	short := j.waitsToJoin() || j.settings.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
-	if j.presence.expired(short, now) {
+	short := j.settings.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
+	switch {
+	case j.presence.expired(short, now):
 		j.end(errSubmitterFailed)
 		return
-	}
-	if !j.presence.acts(now) {
+	case j.waitsToJoin() && j.presence.expired(true, now): // the job may continue without the process here
+		j.leave(errSubmitterFailed)
+		return
+	case !j.presence.acts(now):
 		return
 	}
 	for _, p := range j.views.current.Processes() {
@@ -157,7 +160,7 @@ func (j *job) releaseIfEnded() {
 		needed = needed || !p.failedInView && !p.waitsToJoin()
 	}
 	switch {
-	case !needed && !j.neededAsMember():
+	case !needed && j.stays() == 0:
 		j.endLeft("all its processes have failed")
 	default:
 		j.releaseSlots()
@@ -318,21 +321,10 @@ func (j *job) linger() {
 	switch {
 	case !j.keeping.lingered(j.here.allEnded(), time.Now()):
 	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor:
-		j.endUncollected()
+		j.leave(errors.New("its output was not collected in time"))
 	default:
 		j.releaseSlots()
 	}
-}
-
-// endUncollected ends a job whose output the submitter has not collected, unless the view group needs this peer. It
-// then ends as if the owner had ended it.
-func (j *job) endUncollected() {
-	err := errors.New("its output was not collected in time")
-	if j.neededAsMember() {
-		j.cutShort(err)
-		return
-	}
-	j.end(err)
 }
 
 // releaseSlots tries to release the job's slots once all its processes here have ended, and keeps only their

@@ -237,6 +237,19 @@ func (g *Group) Voters() (n int) {
 	return n
 }
 
+// Turn returns the number of voters with lower numbers than this peer's. Voters that have to leave at the same time
+// leave in the order of their turns, so that the others can replace them one by one.
+func (g *Group) Turn() (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for number, p := range g.peers {
+		if p.votes && number < g.config.Self {
+			n++
+		}
+	}
+	return n
+}
+
 // Silence returns the time for which a peer has not answered this one. It is 0 unless this peer leads the
 // group and is in touch with the majority, because it cannot tell otherwise. ok is false for a peer that is
 // not in the group.
