@@ -253,9 +253,10 @@ func (m *Member) Gone(peer int) Output {
 	return m.ready()
 }
 
-// Leave reports that this peer is about to leave the job. From now on it gives up the leadership and, while it
-// leads, its vote, as soon as other voters can take them. It starts no election unless the others have none for
-// long: its log may be the only one that has all that was agreed on. The failure of its processes needs proposals.
+// Leave reports that this peer is about to leave the job. It then gives up the leadership as soon as another voter can
+// take it, and its own vote before those of other voters. It starts an election only after orderTicks without a
+// leader, since its log may be the only one that has all that was agreed on. The failure of its processes needs
+// proposals.
 func (m *Member) Leave() Output {
 	m.leaving = true
 	m.attempt(func() error { m.maintain(); return nil })
