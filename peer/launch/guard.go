@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -41,6 +42,7 @@ const maxUnmeasured = 4
 // in a row have both found exceeds the limit. A program that moves its files at the right moments can hide them;
 // keepFloor bounds what it can take from the owner.
 type guard struct {
+	ctx    context.Context // ends when the job keeps no files
 	job    *job
 	meters []*meter
 	census supervisor.Census // of processes that have no control groups
@@ -80,9 +82,8 @@ type disk struct {
 	nameless int64         // bytes of deleted files
 }
 
-// run ends processes that exceed their grants, until the job ends.
+// run ends processes that exceed their grants, until ctx ends.
 func (g *guard) run() {
-	defer g.job.running.Done()
 	for {
 		select {
 		case m := <-g.job.metered:
@@ -93,14 +94,14 @@ func (g *guard) run() {
 				continue
 			}
 			g.check()
-		case <-g.job.ctx.Done():
+		case <-g.ctx.Done():
 			return
 		}
 	}
 }
 
 func newGuard(j *job, instances []*instance) *guard {
-	g := &guard{job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
+	g := &guard{ctx: j.ctx, job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
 	g.free = g.freeBytes()
 	for i, id := range j.here.order {
 		g.meters = append(g.meters, newMeter(j.here.local[id], instances[i]))
@@ -306,7 +307,7 @@ func (g *guard) duringWalk() error {
 	if g.job.suspended.Load() != (g.job.halting.Load() == halted) {
 		return errSuspensionChanges
 	}
-	return g.job.ctx.Err()
+	return g.ctx.Err()
 }
 
 func (g *guard) freeBytes() int64 { return proc.FreeBytes(string(g.job.folder), g.least) }
