@@ -9,16 +9,7 @@ import (
 
 var runMutants = flag.Bool("mutants", false, "build the protocol with each rule broken, and check that exploration finds the fault")
 
-// A mutant is the protocol with one rule broken, and a scenario that reveals it.
-type mutant struct {
-	rule     string
-	file     string
-	old      string // occurs exactly once
-	new      string
-	scenario string
-}
-
-var mutants = []mutant{
+var mutants = []mutate.Mutant{
 	{"a message is kept until every replica has it, not only the first", "outbox.go",
 		"for _, q := range live {\n\t\tupTo", "for _, q := range live[:1] {\n\t\tupTo", "stream"},
 	{"a message that all replicas have before it is produced is not kept", "outbox.go",
@@ -135,18 +126,7 @@ var mutants = []mutant{
 // TestMutantsApply checks for each mutant that the code that it replaces occurs exactly once, and that its
 // scenario exists.
 func TestMutantsApply(t *testing.T) {
-	known := make(map[string]bool)
-	for _, sc := range scenarios {
-		known[sc.name] = true
-	}
-	for _, m := range mutants {
-		t.Run(m.rule, func(t *testing.T) {
-			mutate.Overlay(t, m.file, m.old, m.new)
-			if !known[m.scenario] {
-				t.Errorf("no scenario %q", m.scenario)
-			}
-		})
-	}
+	mutate.ExpectApply(t, mutants, scenarios, func(sc scenario) string { return sc.name })
 }
 
 // TestMutantsAreFound builds the protocol with each rule broken, and checks that TestEveryInterleaving then fails.
@@ -156,10 +136,5 @@ func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		t.Skip("with -mutants")
 	}
-	for _, m := range mutants {
-		t.Run(m.rule, func(t *testing.T) {
-			t.Parallel()
-			mutate.ExpectFound(t, mutate.Overlay(t, m.file, m.old, m.new), m.scenario, ".", "-states", "200000")
-		})
-	}
+	mutate.ExpectFound(t, mutants, ".", "-states", "200000")
 }

@@ -11,31 +11,70 @@ import (
 	"testing"
 )
 
-// Overlay returns the value of the go command's -overlay flag for a build in which old is replaced by
-// replacement in file, relative to the package under test. The test fails unless old occurs exactly once.
-func Overlay(t *testing.T, file, old, replacement string) string {
+// A Mutant is the code of a package with one rule broken, and a scenario of the exploration that reveals it. The type
+// is an alias, so that go vet accepts its literals in other packages without the names of the fields.
+type Mutant = struct {
+	Rule     string
+	File     string // relative to the package
+	Old      string // occurs exactly once in File
+	New      string // replaces Old
+	Scenario string
+}
+
+// ExpectApply checks that each mutant still applies: the code that it replaces occurs once, and its scenario exists.
+func ExpectApply[S any](t *testing.T, mutants []Mutant, scenarios []S, name func(S) string) {
 	t.Helper()
-	source, err := os.ReadFile(file)
+	known := make(map[string]bool)
+	for _, sc := range scenarios {
+		known[name(sc)] = true
+	}
+	for _, m := range mutants {
+		t.Run(m.Rule, func(t *testing.T) {
+			overlay(t, m)
+			if !known[m.Scenario] {
+				t.Errorf("no scenario %q", m.Scenario)
+			}
+		})
+	}
+}
+
+// ExpectFound builds each mutant, and checks that TestEveryInterleaving then fails for its scenario. The go command
+// gets the further arguments rest, which begin with the package or its files.
+func ExpectFound(t *testing.T, mutants []Mutant, rest ...string) {
+	t.Helper()
+	for _, m := range mutants {
+		t.Run(m.Rule, func(t *testing.T) {
+			t.Parallel()
+			expectFound(t, m, rest)
+		})
+	}
+}
+
+// overlay returns the value of the go command's -overlay flag for a build of the mutant. The test fails unless Old
+// occurs exactly once.
+func overlay(t *testing.T, m Mutant) string {
+	t.Helper()
+	source, err := os.ReadFile(m.File)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(source), old); n != 1 {
-		t.Fatalf("%q is in %s %d times, want once", old, file, n)
+	if n := strings.Count(string(source), m.Old); n != 1 {
+		t.Fatalf("%q is in %s %d times, want once", m.Old, m.File, n)
 	}
-	original, err := filepath.Abs(file)
+	original, err := filepath.Abs(m.File)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	mutated := filepath.Join(dir, filepath.Base(file))
-	write(t, mutated, []byte(strings.Replace(string(source), old, replacement, 1)))
+	mutated := filepath.Join(dir, filepath.Base(m.File))
+	write(t, mutated, []byte(strings.Replace(string(source), m.Old, m.New, 1)))
 	list, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := filepath.Join(dir, "overlay.json")
-	write(t, overlay, list)
-	return overlay
+	file := filepath.Join(dir, "overlay.json")
+	write(t, file, list)
+	return file
 }
 
 func write(t *testing.T, path string, data []byte) {
@@ -45,13 +84,11 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// ExpectFound runs TestEveryInterleaving for a scenario with an overlay, and checks that the test fails. The go
-// command gets the further arguments rest, whose first element is the package. The build omits debug information,
-// which saves a quarter of its time.
-func ExpectFound(t *testing.T, overlay, scenario string, rest ...string) {
+// expectFound builds without debug information, which saves a quarter of the time.
+func expectFound(t *testing.T, m Mutant, rest []string) {
 	t.Helper()
-	only := "^TestEveryInterleaving$/^" + strings.ReplaceAll(scenario, " ", "_") + "$"
-	args := []string{"test", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-overlay", overlay, "-run", only}
+	only := "^TestEveryInterleaving$/^" + strings.ReplaceAll(m.Scenario, " ", "_") + "$"
+	args := []string{"test", "-vet=off", "-gcflags=-dwarf=false", "-ldflags=-s -w", "-overlay", overlay(t, m), "-run", only}
 	out, err := exec.CommandContext(t.Context(), "go", append(args, rest...)...).CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "--- FAIL: TestEveryInterleaving/") {
 		t.Errorf("the exploration did not find the fault: %v\n%s", err, out)

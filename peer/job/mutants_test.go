@@ -11,16 +11,7 @@ import (
 
 var runMutants = flag.Bool("mutants", false, "build the core with each rule broken, and check that exploration finds the fault")
 
-// A mutant is the core with one rule broken, and a scenario that reveals it.
-type mutant struct {
-	rule     string
-	file     string
-	old      string // occurs exactly once
-	new      string
-	scenario string
-}
-
-var mutants = []mutant{
+var mutants = []mutate.Mutant{
 	{"the job begins once all live processes have called mpj.Init", "state.go",
 		"case !s.at(p).initialized:\n\t\t\tmissing = true", "case !s.at(p).initialized:", "n=1, r=3, a process hangs before mpj.Init"},
 	{"a finished process fails with its peer if the user lacks its output", "state.go",
@@ -113,18 +104,7 @@ func core(t *testing.T) []string {
 // TestMutantsApply checks that each mutant still applies: the code that it replaces occurs once, and its scenario
 // exists.
 func TestMutantsApply(t *testing.T) {
-	known := make(map[string]bool)
-	for _, sc := range scenarios {
-		known[sc.name] = true
-	}
-	for _, m := range mutants {
-		t.Run(m.rule, func(t *testing.T) {
-			mutate.Overlay(t, m.file, m.old, m.new)
-			if !known[m.scenario] {
-				t.Errorf("no scenario %q", m.scenario)
-			}
-		})
-	}
+	mutate.ExpectApply(t, mutants, scenarios, func(sc scenario) string { return sc.name })
 }
 
 // TestMutantsAreFound builds the core with each rule broken, and checks that TestEveryInterleaving then fails. It takes a
@@ -133,11 +113,5 @@ func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		t.Skip("with -mutants")
 	}
-	files := core(t)
-	for _, m := range mutants {
-		t.Run(m.rule, func(t *testing.T) {
-			t.Parallel()
-			mutate.ExpectFound(t, mutate.Overlay(t, m.file, m.old, m.new), m.scenario, append(slices.Clone(files), "-states", "100000")...)
-		})
-	}
+	mutate.ExpectFound(t, mutants, append(core(t), "-states", "100000")...)
 }

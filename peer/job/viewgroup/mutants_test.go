@@ -10,16 +10,7 @@ import (
 
 var runMutants = flag.Bool("mutants", false, "build the core with each rule broken, and see that exploring finds it")
 
-// A mutant is the core with one rule broken, and the scenario that detects it.
-type mutant struct {
-	rule     string
-	file     string
-	old      string // occurs once
-	new      string
-	scenario string
-}
-
-var mutants = []mutant{
+var mutants = []mutate.Mutant{
 	{"only committed entries take effect", "member.go",
 		"range r.CommittedEntries {", "range r.Entries {", "two proposals, a partition"},
 	{"a proposal alone does not change the view", "member.go",
@@ -97,18 +88,7 @@ var core = []string{
 // TestMutantsApply checks that each mutant still applies: the code that it replaces occurs once, and its
 // scenario exists.
 func TestMutantsApply(t *testing.T) {
-	known := make(map[string]bool)
-	for _, sc := range scenarios {
-		known[sc.name] = true
-	}
-	for _, m := range mutants {
-		t.Run(m.rule, func(t *testing.T) {
-			mutate.Overlay(t, m.file, m.old, m.new)
-			if !known[m.scenario] {
-				t.Errorf("no scenario %q", m.scenario)
-			}
-		})
-	}
+	mutate.ExpectApply(t, mutants, scenarios, func(sc scenario) string { return sc.name })
 }
 
 // TestMutantsAreFound builds the core with each rule broken and checks that TestEveryInterleaving then
@@ -117,10 +97,5 @@ func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		t.Skip("with -mutants")
 	}
-	for _, m := range mutants {
-		t.Run(m.rule, func(t *testing.T) {
-			t.Parallel()
-			mutate.ExpectFound(t, mutate.Overlay(t, m.file, m.old, m.new), m.scenario, append(slices.Clone(core), "-states", "1500")...)
-		})
-	}
+	mutate.ExpectFound(t, mutants, append(slices.Clone(core), "-states", "1500")...)
 }
