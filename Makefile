@@ -19,7 +19,7 @@ test:             ## the tests that need nothing but Go, within five minutes
 	go -C e2e/bench test -short ./...
 
 test-all:         ## every test, with the race detector, and long explorations; three quarters of an hour; needs gcc, and root for some
-	.ci/test-all
+	.ci/test-all $(BESIDE)
 
 e2e:              ## only the tests with real processes
 	go test -race -count=1 -v ./e2e/...
