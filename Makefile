@@ -18,8 +18,8 @@ test:             ## the tests that need nothing but Go, within five minutes
 	go test -short ./...
 	go -C e2e/bench test -short ./...
 
-test-all:         ## every test, with the race detector, and long explorations; three quarters of an hour; needs gcc, and root for some
-	.ci/test-all
+test-all:         ## every test, with the race detector, and long explorations; up to half an hour; needs gcc, and root for some
+	.ci/test-all $(BESIDE)
 
 e2e:              ## only the tests with real processes
 	go test -race -count=1 -v ./e2e/...
