@@ -22,7 +22,7 @@
 //	staged    Prepared sent; the submitter starts the job, or reports that it waits for other peers
 //	starting  Start arrived: every process starts under its supervisor (package process/supervisor)
 //	running   Started sent; processes meet in mpj.Init, then Begin
-//	ending    processes killed, scratch removed, slots free; perhaps this peer still votes on the views (leaving.go)
+//	ending    processes killed, scratch removed, slots free
 //
 // A job ends in each of these cases:
 //

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -42,7 +41,6 @@ const maxUnmeasured = 4
 // in a row have both found exceeds the limit. A program that moves its files at the right moments can hide them;
 // keepFloor bounds what it can take from the owner.
 type guard struct {
-	ctx    context.Context // ends when the job keeps no files
 	job    *job
 	meters []*meter
 	census supervisor.Census // of processes that have no control groups
@@ -82,8 +80,9 @@ type disk struct {
 	nameless int64         // bytes of deleted files
 }
 
-// run ends processes that exceed their grants, until ctx ends.
+// run ends processes that exceed their grants, until the job ends.
 func (g *guard) run() {
+	defer g.job.running.Done()
 	for {
 		select {
 		case m := <-g.job.metered:
@@ -94,14 +93,14 @@ func (g *guard) run() {
 				continue
 			}
 			g.check()
-		case <-g.ctx.Done():
+		case <-g.job.ctx.Done():
 			return
 		}
 	}
 }
 
 func newGuard(j *job, instances []*instance) *guard {
-	g := &guard{ctx: j.ctx, job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
+	g := &guard{job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
 	g.free = g.freeBytes()
 	for i, id := range j.here.order {
 		g.meters = append(g.meters, newMeter(j.here.local[id], instances[i]))
@@ -307,7 +306,7 @@ func (g *guard) duringWalk() error {
 	if g.job.suspended.Load() != (g.job.halting.Load() == halted) {
 		return errSuspensionChanges
 	}
-	return g.ctx.Err()
+	return g.job.ctx.Err()
 }
 
 func (g *guard) freeBytes() int64 { return proc.FreeBytes(string(g.job.folder), g.least) }

@@ -53,9 +53,8 @@ type job struct {
 	confinement confinement
 	halting     halting // whether its processes are suspended for the owner
 	folder      scratch.Job
-	metered     chan *meter        // meters of added processes, for the guard
-	unguard     context.CancelFunc // ends the guard; nil until the processes run
-	stager      stager             // stages its files
+	metered     chan *meter // meters of added processes, for the guard
+	stager      stager      // stages its files
 
 	board     *switchboard.Board // the channels of the processes here
 	settings  settings
@@ -383,8 +382,8 @@ func (j *job) depart() {
 		}
 		needed = needed || !p.failedInView
 	}
-	if j.reclaim.left(needed, j.stays(), time.Now()) {
-		j.endLeft("handed over")
+	if j.reclaim.left(needed, time.Now()) && !j.views.voting(j.service.host.ID()) {
+		j.end(errors.New("handed over"))
 	}
 }
 
@@ -398,9 +397,8 @@ func (j *job) stop(within time.Duration) {
 	j.migrate()
 }
 
-// cutShort ends the job's processes here and tells the submitter why. This peer may remain a member of the view
-// group for a limited time (leaving.go). If the job is staged, the submitter learns the reason when it starts the
-// job, since it expects no message earlier.
+// cutShort ends the job's processes here and tells the submitter why. If the job is staged, the submitter
+// learns that when it starts the job, since it expects no message earlier.
 func (j *job) cutShort(why error) {
 	if j.reclaim.cut != nil {
 		return
@@ -413,6 +411,17 @@ func (j *job) cutShort(why error) {
 		j.refuse(started(why, nil), why)
 	case Running:
 		j.here.endAll(why.Error())
+	}
+}
+
+// endAtDeadline ends a job that is here longer than its owner wants, after the submitter has had time to
+// end it.
+func (j *job) endAtDeadline() {
+	switch cut, end := j.reclaim.deadline(time.Now()); {
+	case cut:
+		j.cutShort(errStopped)
+	case end:
+		j.end(j.reclaim.cut)
 	}
 }
 

@@ -115,12 +115,12 @@ func (s *Service) EndAll(ctx context.Context) {
 	}
 }
 
-// Stop removes a job of the given submitter from this peer, and returns when nothing of it is left but perhaps its
-// vote in the view group. A job that runs with replicas is handed over to other peers, if that succeeds in the given
-// time. Otherwise its processes are ended, and its submitter is told why. If ctx ends first, the removal continues.
+// Stop removes a job of the given submitter from this peer, and returns when nothing of it is left. A job
+// that runs with replicas is handed over to other peers, if that succeeds in the given time. Otherwise its
+// processes are ended, and its submitter is told why. If ctx ends first, the removal continues.
 //
 //	owner --> Stop -- handed over? -- yes ----------------------> gone
-//	                       '-- no --> Exited(why) --> submitter --> Stop, or 5 s --> gone, see leaving.go
+//	                       '-- no --> Exited(why) --> submitter --> Stop, or 5 s --> gone
 func (s *Service) Stop(ctx context.Context, id string, submitter p2ppeer.ID, within time.Duration) (Departure, error) {
 	j, ok := s.lookup(id)
 	if !ok || j.submitter != submitter {
@@ -129,7 +129,7 @@ func (s *Service) Stop(ctx context.Context, id string, submitter p2ppeer.ID, wit
 	j.do(func() { j.stop(within) })
 	for {
 		s.mu.Lock()
-		here, gone := s.jobs[id] == j && !j.reclaim.voteOnly, s.gone
+		here, gone := s.jobs[id] == j, s.gone
 		s.mu.Unlock()
 		if !here {
 			return j.reclaim.departure(), nil

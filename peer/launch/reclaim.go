@@ -14,22 +14,11 @@ type reclaim struct {
 	cut        error     // why the owner's decision ended its processes, or nil
 	pausedAt   time.Time // time since which the owner needs the machine, see Pause; zero: not needed; written under service.mu
 	reported   bool      // the submitter has been told that the processes are suspended
-	releasing  bool      // its files and slots have been, or are being, released although it has not ended
-	voteOnly   bool      // they have been; written under service.mu
 }
 
-const (
-	// dismissTimeout is how long a submitter may take to end the job's part at a peer, once none of that peer's
-	// processes is in the view.
-	dismissTimeout = 5 * time.Second
-	// voteTimeout bounds how much longer the job stays if the other members of the view group need this peer. It is
-	// longer than the group takes to do without a silent submitter (10 s), and these peers to act for it
-	// (actAfter and the tolerated hang), with some elections.
-	voteTimeout = 24 * time.Second
-	// turnPeriod is the time between two voters that leave because of voteTimeout. In it, the leader finds the
-	// first one silent, and removes it.
-	turnPeriod = 4 * time.Second
-)
+// dismissTimeout is how long a submitter may take to end the job's part at a peer, once none of that peer's
+// processes is in the view. The job stays longer if the view group may lack a majority without this peer.
+const dismissTimeout = 5 * time.Second
 
 // bars returns the reason why no process may be added to the job here, or nil.
 func (r *reclaim) bars() error {
@@ -49,27 +38,22 @@ func (r *reclaim) stopBefore(deadline time.Time) {
 	}
 }
 
-// deadline tells what is due: to end the processes, to release the files and slots, or to end the job after the
-// submitter has had enough time for that. The job then stays for the time member, because of the view group.
-func (r *reclaim) deadline(member time.Duration, now time.Time) (cut, release, end bool) {
+// deadline tells whether the processes must be ended now, and whether the submitter has had enough time to end
+// the job after that.
+func (r *reclaim) deadline(now time.Time) (cut, end bool) {
 	late := now.Sub(r.stopBy)
-	switch {
-	case r.stopBy.IsZero() || late < 0:
-		return false, false, false
-	case r.cut == nil:
-		return true, false, false
+	if r.stopBy.IsZero() || late < 0 {
+		return false, false
 	}
-	end = late > dismissTimeout+member
-	return false, late > dismissTimeout && !end, end
+	return r.cut == nil, r.cut != nil && late > dismissTimeout
 }
 
-// left reports whether the job has left this peer. needed tells whether the view contains a process here. The job
-// stays for the time member after that, because of the view group.
-func (r *reclaim) left(needed bool, member time.Duration, now time.Time) bool {
+// left reports whether the job has left this peer. needed tells whether the view contains a process here.
+func (r *reclaim) left(needed bool, now time.Time) bool {
 	if !needed && r.emptySince.IsZero() {
 		r.emptySince = now
 	}
-	return !needed && now.Sub(r.emptySince) > dismissTimeout+member
+	return !needed && now.Sub(r.emptySince) > dismissTimeout
 }
 
 // departure returns how the job left, once nothing of it remains.

@@ -123,7 +123,7 @@ type Service struct {
 	jobs      map[string]*job
 	paused    Pause
 	kept      map[*job]int64 // bytes of files of jobs that have released their slots
-	gone      chan struct{}  // closed and replaced whenever a job has been removed, or only its vote is left
+	gone      chan struct{}  // closed and replaced whenever a job has been removed
 	idleTimer *time.Timer    // see freeUnusedMemory
 }
 
@@ -249,9 +249,9 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// claim registers j under its job ID. If an earlier attempt of the same submitter has not begun yet, or has left
-// only its vote, claim ends it and waits for its removal. The submitter has given that attempt up, possibly without
-// being able to say so.
+// claim registers j under its job ID. If an earlier attempt of the same submitter has not begun yet, claim
+// ends it and waits for its removal. The submitter has given that attempt up, possibly without being able
+// to say so.
 func (s *Service) claim(j *job) error {
 	ctx, cancel := context.WithTimeout(s.ctx, claimTimeout)
 	defer cancel()
@@ -270,8 +270,8 @@ func (s *Service) claim(j *job) error {
 			return fmt.Errorf("job %s of another submitter is already at this peer", j.spec.ID)
 		}
 		before.do(func() { // this peer may wait for the submitter to reconnect, or may not know that the connection was cut
-			if before.settings.init == awaitsBegin || before.reclaim.releasing {
-				before.end(cmp.Or(before.reclaim.cut, errNewAttempt))
+			if before.settings.init == awaitsBegin {
+				before.end(errNewAttempt)
 			}
 		})
 		select {
@@ -291,14 +291,9 @@ func (s *Service) forget(j *job) int {
 	defer s.mu.Unlock()
 	delete(s.jobs, j.spec.ID)
 	delete(s.kept, j)
-	s.notifyGone()
-	return len(s.jobs)
-}
-
-// notifyGone wakes those that wait for the removal of a job. The caller holds mu.
-func (s *Service) notifyGone() {
 	close(s.gone)
 	s.gone = make(chan struct{})
+	return len(s.jobs)
 }
 
 func (s *Service) lookup(id string) (*job, bool) {
@@ -360,10 +355,6 @@ func (s *Service) Jobs() []JobStatus {
 	var hosted []*job
 	for _, j := range s.jobs {
 		hosted = append(hosted, j)
-		state := j.state
-		if j.reclaim.voteOnly {
-			state = Ending
-		}
 		var paused time.Time
 		if j.state == Running && j.suspended.Load() {
 			paused = j.reclaim.pausedAt
@@ -371,7 +362,7 @@ func (s *Service) Jobs() []JobStatus {
 		jobs = append(jobs, JobStatus{
 			Job: j.spec.ID, Paused: paused, Submitter: j.submitter, Name: j.spec.Name, Digest: j.stager.program.Digest,
 			Kind: j.admission.decision.Kind, Class: j.admission.decision.Class,
-			Processes: slices.Clone(j.here.order), Since: j.since, State: state, Movable: s.canMigrate(j),
+			Processes: slices.Clone(j.here.order), Since: j.since, State: j.state, Movable: s.canMigrate(j),
 		})
 	}
 	s.mu.Unlock()

@@ -59,7 +59,6 @@ func (s *stager) close() {
 	for _, stop := range s.serving {
 		stop()
 	}
-	s.serving = nil
 	s.files.Store().Unpin(s.spec.ID)
 }
 

@@ -1,7 +1,6 @@
 package launch
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -220,9 +219,8 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 	}
 	j.enter(Running)
 	j.record.begin(len(j.here.order))
-	g := newGuard(j, instances)
-	g.ctx, j.unguard = context.WithCancel(j.ctx)
-	j.running.Go(g.run) // ends with g.ctx
+	j.running.Add(1)
+	go newGuard(j, instances).run() // ends with ctx
 	j.send(started(nil, distances))
 }
 
@@ -502,12 +500,8 @@ func (j *job) collect(m *jobpb.Collect) error {
 		return nil
 	}
 	p.asked = true
-	switch {
-	case p.exit == nil || p.reason != "" || p.failedInView:
+	if p.exit == nil || p.reason != "" || p.failedInView {
 		j.send(collected(id, nil, fmt.Errorf("process %v has not exited by itself", id)))
-		return nil
-	case j.reclaim.releasing:
-		j.send(collected(id, nil, j.reclaim.cut))
 		return nil
 	}
 	j.working.Add(1)
@@ -515,9 +509,6 @@ func (j *job) collect(m *jobpb.Collect) error {
 		defer j.working.Done()
 		manifest, files, err := p.match(m.Patterns)
 		j.do(func() {
-			if j.reclaim.releasing { // its files may have been removed meanwhile
-				manifest, err = nil, j.reclaim.cut
-			}
 			if err == nil {
 				j.stager.offer(files)
 			}

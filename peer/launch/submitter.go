@@ -60,15 +60,12 @@ func (j *job) actForSubmitter() {
 	if !j.presence.silent() {
 		return
 	}
-	short := j.settings.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
-	switch {
-	case j.presence.expired(short, now):
+	short := j.waitsToJoin() || j.settings.init == awaitsBegin && !j.presence.mayReturn // only the submitter can begin it
+	if j.presence.expired(short, now) {
 		j.end(errSubmitterFailed)
 		return
-	case j.waitsToJoin() && j.presence.expired(true, now): // the job may continue without the process here
-		j.leave(errSubmitterFailed)
-		return
-	case !j.presence.acts(now):
+	}
+	if !j.presence.acts(now) {
 		return
 	}
 	for _, p := range j.views.current.Processes() {
@@ -160,8 +157,8 @@ func (j *job) releaseIfEnded() {
 		needed = needed || !p.failedInView && !p.waitsToJoin()
 	}
 	switch {
-	case !needed && j.stays() == 0:
-		j.endLeft("all its processes have failed")
+	case !needed && !j.views.voting(j.service.host.ID()):
+		j.end(errors.New("all its processes have failed"))
 	default:
 		j.releaseSlots()
 	}
@@ -321,7 +318,7 @@ func (j *job) linger() {
 	switch {
 	case !j.keeping.lingered(j.here.allEnded(), time.Now()):
 	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor:
-		j.leave(errors.New("its output was not collected in time"))
+		j.end(errors.New("its output was not collected in time"))
 	default:
 		j.releaseSlots()
 	}

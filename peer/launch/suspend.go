@@ -67,7 +67,7 @@ func (g *guard) keepSuspended() {
 	for round := fromNow(suspendedRound); g.job.suspended.Load(); {
 		select {
 		case <-time.After(min(time.Until(round), limits.Pause(g.aboveFloor()))):
-		case <-g.ctx.Done():
+		case <-g.job.ctx.Done():
 			return
 		}
 		g.keepFloor()

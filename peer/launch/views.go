@@ -3,7 +3,6 @@ package launch
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -28,19 +27,9 @@ type viewsState struct {
 // votes reports whether a peer is a voter of the group.
 func (s *viewsState) votes(peer p2ppeer.ID) bool { return s.group != nil && s.group.Votes(peer) }
 
-// stays returns how long this peer, which is self and hosts the given processes, stays a member of the group after the
-// job could end here. The others may lack a majority without its vote, or have yet to learn that a process has
-// failed. A member that is cut off can do neither for them, so stays is 0. Voters leave one after the other.
-func (s *viewsState) stays(self p2ppeer.ID, here []view.Process) time.Duration {
-	switch {
-	case s.group.Contact() == viewgroup.CutOff:
-		return 0
-	case s.votes(self):
-		return voteTimeout + time.Duration(s.group.Turn())*turnPeriod
-	case slices.ContainsFunc(here, s.current.Live):
-		return voteTimeout
-	}
-	return 0
+// voting reports whether the other members may lack a majority without this peer, which is self.
+func (s *viewsState) voting(self p2ppeer.ID) bool {
+	return s.votes(self) && s.group.Contact() != viewgroup.CutOff
 }
 
 // partitioned reports whether the majority has been out of reach for as long as a silent peer is tolerated. It

@@ -23,9 +23,8 @@
 // The submitter's peer leads whenever it can. If it is silent for as long as a cut-off takes, it loses its
 // vote until it is back. If its process is killed, the next one joins as a newcomer, under another number (see
 // Newcomer). A peer that has left the job is removed from the group. The group then tolerates the loss of
-// another member. A peer that is about to leave gives up the leadership (Leave), and remains a member until the
-// others do not need its vote. Each member reports its contact with the majority. InTouch is the normal state.
-// Absent means that the silence of other peers may be its own fault. CutOff means that it has to stop.
+// another member. Each member reports its contact with the majority. InTouch is the normal state. Absent
+// means that the silence of other peers may be its own fault. CutOff means that it has to stop.
 //
 // # Members that lie
 //

@@ -42,7 +42,7 @@ type Group struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // run, the writers and the readers
 	inbox  chan received
-	wake   chan struct{} // signals that gone, introduced or proposed has grown, or that leaving is set
+	wake   chan struct{} // signals that gone, introduced or proposed has grown
 
 	mu         sync.Mutex             // also held while ctx is cancelled
 	peers      map[int]*peer          // by number; a submitter may omit most of them
@@ -50,7 +50,6 @@ type Group struct {
 	gone       []int                  // peers not yet passed to the member
 	introduced []Newcomer             // likewise
 	proposed   []Proposal             // likewise
-	leaving    bool                   // this peer is about to leave, and the member has yet to be told
 	inbound    map[int]network.Stream // one per peer
 	contact    Contact                // latest known to the member
 	err        error                  // likewise; see Err
@@ -159,15 +158,6 @@ func (g *Group) Gone(p p2ppeer.ID) {
 	}
 }
 
-// Leave reports that this peer is about to leave the job (Member.Leave). It stays a member until Close. Leave does
-// not block.
-func (g *Group) Leave() {
-	g.mu.Lock()
-	g.leaving = true
-	g.mu.Unlock()
-	g.ring()
-}
-
 // add records a peer. The caller holds g.mu, unless g is not shared yet.
 func (g *Group) add(number int, id p2ppeer.ID) *peer {
 	p := &peer{id: id}
@@ -233,19 +223,6 @@ func (g *Group) Voters() (n int) {
 	defer g.mu.Unlock()
 	for _, p := range g.peers {
 		if p.votes {
-			n++
-		}
-	}
-	return n
-}
-
-// Turn returns the number of voters with lower numbers than this peer's. Voters that have to leave at the same time
-// leave in the order of their turns, so that the others can replace them one by one.
-func (g *Group) Turn() (n int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for number, p := range g.peers {
-		if p.votes && number < g.config.Self {
 			n++
 		}
 	}
@@ -320,11 +297,11 @@ func (g *Group) run() {
 	}
 }
 
-// passRequests passes the requests of Introduce, Gone, Propose and Leave to the member.
+// passRequests passes the requests of Introduce, Gone and Propose to the member.
 func (g *Group) passRequests() {
 	g.mu.Lock()
-	gone, introduced, proposed, leaving := g.gone, g.introduced, g.proposed, g.leaving
-	g.gone, g.introduced, g.proposed, g.leaving = nil, nil, nil, false
+	gone, introduced, proposed := g.gone, g.introduced, g.proposed
+	g.gone, g.introduced, g.proposed = nil, nil, nil
 	g.mu.Unlock()
 	for _, n := range introduced {
 		g.carryOut(g.member.Introduce(n))
@@ -334,9 +311,6 @@ func (g *Group) passRequests() {
 	}
 	for _, p := range proposed {
 		g.carryOut(g.member.Propose(p))
-	}
-	if leaving {
-		g.carryOut(g.member.Leave())
 	}
 }
 

@@ -69,14 +69,12 @@ type Member struct {
 	node   *raft.RawNode
 	conf   *raftpb.ConfState
 
-	view     view.View
-	wanted   []Proposal      // proposed here and not committed yet
-	held     bool            // true if some of wanted waits for a change of the membership
-	gone     map[uint64]bool // peers that have left the job
-	leaving  bool            // this peer is about to leave the job, see Leave
-	resigned bool            // it has given up the leadership because it leaves
-	former   map[uint64]bool // peers that were removed from the group
-	logged   int             // size of the log in bytes
+	view   view.View
+	wanted []Proposal      // proposed here and not committed yet
+	held   bool            // true if some of wanted waits for a change of the membership
+	gone   map[uint64]bool // peers that have left the job
+	former map[uint64]bool // peers that were removed from the group
+	logged int             // size of the log in bytes
 
 	accusers  map[view.Process]map[int]bool // peers that have proposed the failure, jurors or not
 	newcomers []Newcomer                    // introduced here and not admitted yet
@@ -253,16 +251,6 @@ func (m *Member) Gone(peer int) Output {
 	return m.ready()
 }
 
-// Leave reports that this peer is about to leave the job. It then gives up the leadership as soon as another voter can
-// take it, and its own vote before those of other voters. It starts an election only after orderTicks without a
-// leader, since its log may be the only one that has all that was agreed on. The failure of its processes needs
-// proposals.
-func (m *Member) Leave() Output {
-	m.leaving = true
-	m.attempt(func() error { m.maintain(); return nil })
-	return m.ready()
-}
-
 // offer proposes a change once. If there is no leader, or the leader has no room, the change waits for a
 // later tick. A leader first corrects the membership. Once a view shows the loss of a peer, the group
 // therefore tolerates the next loss.
@@ -396,15 +384,14 @@ func (m *Member) ready() (out Output) {
 }
 
 // send adds a message to out, with what justifies it. It drops snapshots, which no peer needs because all
-// start with the same state, requests for votes while this peer does not know who votes (knowsVoters), and
-// requests for pre-votes of a peer that leaves (Leave). It forwards another peer's proposal to the leader in this
-// peer's name.
+// start with the same state, and requests for votes while this peer does not know who votes (knowsVoters). It
+// forwards another peer's proposal to the leader in this peer's name.
 func (m *Member) send(out *Output, r *raftpb.Message) {
 	switch r.GetType() {
 	case raftpb.MsgSnap:
 		return
 	case raftpb.MsgPreVote, raftpb.MsgVote:
-		if !m.knowsVoters() || r.GetType() == raftpb.MsgPreVote && m.leaving && m.now-m.ledAt < orderTicks {
+		if !m.knowsVoters() {
 			return
 		}
 	case raftpb.MsgProp:

@@ -17,16 +17,13 @@ import (
 
 // maintain makes the leader maintain the membership. A peer that has no live process and does not answer is
 // removed. If there are too few members, another peer becomes one. Only one change is pending at a time, so
-// any two consecutive majorities overlap. A leader that leaves the job then gives up the leadership once: it may
-// get it back from a peer that leaves too.
+// any two consecutive majorities overlap.
 func (m *Member) maintain() {
 	if !m.Leads() || m.tended > 0 && m.now-m.tended < electionTicks {
 		return
 	}
 	c := m.wantedMembership()
 	switch {
-	case c == nil && m.leaving && !m.resigned && m.now-m.followed > heartbeatTicks: // by now, it knows who follows
-		m.resigned = m.transferLeadership()
 	case c == nil:
 		return
 	case c.GetNodeId() == m.id() && c.GetType() != raftpb.ConfChangeUpdateNode:
@@ -43,20 +40,14 @@ func (m *Member) id() uint64 { return uint64(m.config.Self) + 1 }
 // transferLeadership transfers the leadership to the preferred voter that is reachable, which then takes
 // this peer's vote away. A leader that removed itself would step down when the change is committed, before
 // the others know of it. In a group of two, the other one would still need this peer's vote. It would not
-// get it while this peer's log has entries that the other one lacks. Of equally preferred voters, the next one by
-// number is chosen, so that two peers that leave do not choose each other if a third one remains.
-// transferLeadership returns false if no voter can lead.
-func (m *Member) transferLeadership() bool {
+// get it while this peer's log has entries that the other one lacks.
+func (m *Member) transferLeadership() {
 	others := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
 		return id == m.id() || !m.heardRecently(id) || !m.follows(id)
 	})
-	if len(others) == 0 {
-		return false
+	if len(others) > 0 {
+		m.node.TransferLeader(slices.MinFunc(others, m.byRank))
 	}
-	m.node.TransferLeader(slices.MinFunc(others, func(a, b uint64) int {
-		return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a-m.id(), b-m.id())) // numbers below this one's wrap around
-	}))
-	return true
 }
 
 // leadTicks is the time for which another peer leads before the submitter's peer leads again.
@@ -136,8 +127,7 @@ func (m *Member) voterToRemove() uint64 {
 
 // rank returns a peer's preference as a member, 0 for the most preferred: the submitter's peer, which finds
 // newcomers. Peers with processes in the view follow, then peers whose processes have all failed, since
-// they are about to leave. Within both groups this peer comes first, since it leads. If it leaves the job, it
-// comes last.
+// they are about to leave. Within both groups this peer comes first, since it leads.
 func (m *Member) rank(id uint64) int {
 	rank := 4
 	for p, peer := range m.config.RunsOn {
@@ -149,9 +139,6 @@ func (m *Member) rank(id uint64) int {
 	case m.lastSubmitter():
 		return 0
 	case m.config.Self:
-		if m.leaving {
-			return 5
-		}
 		return rank - 1
 	}
 	return rank
