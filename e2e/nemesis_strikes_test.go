@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -21,6 +22,10 @@ type moment struct {
 	end bool // end of a strike: it runs even if the job has ended by then
 }
 
+// beforeTheJob is the time of a fault that hits a peer before the job runs. A failure that it causes may precede the
+// moment when the test learns that the job runs.
+const beforeTheJob time.Duration = math.MinInt64
+
 // fight carries out the plan until the job or the plan ends. When it returns, all temporary faults
 // have ended.
 func (b *battle) fight() {
@@ -28,7 +33,7 @@ func (b *battle) fight() {
 	b.chronicle = newChronicle(b.begun)
 	b.chronicle.follow(b.job)
 	for _, p := range b.aimedAt(func(p *peerProcess) bool { return !p.alive() || p == b.early }) {
-		b.hurt(p, nemesis.Death, 0, true)
+		b.hurt(p, nemesis.Death, beforeTheJob, true)
 	}
 	if b.plan.Lie != "" {
 		b.deceive()
