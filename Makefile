@@ -18,8 +18,8 @@ test:             ## the tests that need nothing but Go, within five minutes
 	go test -short ./...
 	go -C e2e/bench test -short ./...
 
-test-all:         ## every test, with the race detector, and long explorations; up to half an hour; needs gcc, and root for some
-	.ci/test-all $(BESIDE)
+test-all:         ## every test, with the race detector, and long explorations; some 40 minutes; needs gcc, and root for some
+	.ci/test-all $(FIRST)
 
 e2e:              ## only the tests with real processes
 	go test -race -count=1 -v ./e2e/...

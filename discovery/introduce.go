@@ -116,16 +116,21 @@ func (s *Service) reachSupernode(ctx context.Context, ai p2ppeer.AddrInfo) error
 // reachServer connects to a peer that should serve a DHT. A peer that has just started to serve it tells this
 // a moment later, since libp2p identifies itself with a copy of its protocols that it updates afterwards.
 func (s *Service) reachServer(ctx context.Context, ai p2ppeer.AddrInfo) error {
-	begun, err := time.Now(), s.connected.Reach(ctx, ai)
-	for errors.Is(err, errNoSupernode) && time.Since(begun) < identifiedWithin {
+	err := s.connected.Reach(ctx, ai)
+	if !errors.Is(err, errNoSupernode) {
+		return err
+	}
+	for begun := time.Now(); s.checkMember(ai.ID) != nil; {
+		if time.Since(begun) > identifiedWithin {
+			return err
+		}
 		select {
 		case <-time.After(tablePoll):
 		case <-ctx.Done():
 			return err
 		}
-		err = s.connected.Reach(ctx, ai)
 	}
-	return err
+	return s.connected.Reach(ctx, ai)
 }
 
 var errNoSupernode = errors.New("it answers, but is not a supernode")

@@ -20,8 +20,9 @@ type Change struct {
 	Aside bool
 	// At, if Process is live, Aside is false and At is not 0, is the epoch in which Process was set aside; the
 	// change lets Process count again. It relies on the statement of the master whose term began in epoch Since
-	// (see View.Return). If To is Failed and At is not 0, Process leaves, since the others of its rank can
-	// continue without it in the view of epoch At; the change has no effect in another view.
+	// (see View.Return). If To is Failed and At is not 0, Process leaves, since another replica of its rank stays.
+	// At is then the number of that replica plus one. The change has no effect if that replica has failed or is
+	// set aside.
 	At uint64
 }
 
@@ -33,6 +34,15 @@ func (c Change) Returns() bool { return c.To == Live && c.At != 0 && !c.Aside }
 
 // Leaves reports whether a process leaves because the others of its rank can continue without it.
 func (c Change) Leaves() bool { return c.To == Failed && c.At != 0 }
+
+// stays reports whether the replica stays on which c, by which a process leaves, relies.
+func (c Change) stays(v View) bool {
+	if c.At > uint64(v.R) {
+		return false
+	}
+	p := Process{Rank: c.Process.Rank, Replica: int(c.At) - 1}
+	return p != c.Process && v.Has(p) && v.AsideSince(p) == 0
+}
 
 // Promotes reports whether a process becomes the master of its rank.
 func (c Change) Promotes() bool { return c.Since != 0 && c.At == 0 }
@@ -75,7 +85,7 @@ func (c Change) Apply(v View) (next View, changed bool) {
 			return v, false
 		}
 		return v.Promote(c.Process)
-	case c.Leaves() && v.Epoch != c.At:
+	case c.Leaves() && !c.stays(v):
 		return v, false
 	case c.To != Live:
 		return v.With(c.Process, c.To)

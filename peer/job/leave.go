@@ -1,6 +1,10 @@
 package job
 
-import "github.com/p2pmpi/p2pmpi/internal/view"
+import (
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
 
 // apply lets the process leave once another replica of its rank has caught up and stays; until then the
 // rank lacks one. So if two replicas leave at the same time, the second one waits until the first is replaced.
@@ -13,19 +17,29 @@ func (e Leaves) apply(s *State, out *Effects) {
 }
 
 // releaseLeaving requests that the leaving replicas of a rank leave if another replica, which may be master,
-// stays. The view may be out of date: the other peers may have failed that replica. So the request has no
-// effect in a later view, for which it is made again.
+// stays. The view may be out of date: the other peers may have failed that replica. So the request names it. If
+// the request has no effect for that reason, it is made again as soon as a replica stays.
 func (s *State) releaseLeaving(out *Effects, rank int) {
 	counting := s.Counting(rank)
-	for _, q := range counting {
-		if a := s.at(q); s.mayCount(q) && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.Good()) {
-			for _, p := range counting {
-				if c := (view.Change{Process: p, To: view.Failed, At: s.view.Epoch}); s.at(p).leaving && s.at(p).leave != c {
-					s.at(p).leave = c
-					out.Propose = append(out.Propose, c)
-				}
-			}
-			return
+	for _, p := range counting {
+		if _, possible := s.at(p).leave.Apply(s.view); !possible {
+			s.at(p).leave = view.Change{}
 		}
 	}
+	i := slices.IndexFunc(counting, s.maySucceed)
+	if i < 0 {
+		return
+	}
+	for _, p := range counting {
+		if s.at(p).leaving && !s.at(p).leave.Leaves() {
+			s.at(p).leave = view.Change{Process: p, To: view.Failed, At: uint64(counting[i].Replica) + 1}
+			out.Propose = append(out.Propose, s.at(p).leave)
+		}
+	}
+}
+
+// maySucceed reports whether p, which has not failed, can continue without the replicas of its rank that leave.
+func (s *State) maySucceed(p view.Process) bool {
+	a := s.at(p)
+	return s.mayCount(p) && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.Good())
 }

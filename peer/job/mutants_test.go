@@ -61,12 +61,12 @@ var mutants = []mutate.Mutant{
 	{"a replica leaves only if another one stays", "leave.go",
 		"!a.leaving && ", "", "n=1, two peers depart, two recruits"},
 	{"a replica does not leave if the other one is set aside", "leave.go",
-		"s.mayCount(q) && ", "", "n=1, aside, a peer departs, a recruit"},
+		"s.mayCount(p) && ", "", "n=1, aside, a peer departs, a recruit"},
 	{"a replica leaves at once if another one stays", "leave.go",
 		"s.at(e.Process).leaving = true\n\ts.settle(out)", "s.at(e.Process).leaving = true", "n=1, a peer departs"},
 
-	{"a replica leaves only in the view in which another one stays", "leave.go",
-		"To: view.Failed, At: s.view.Epoch}", "To: view.Failed, At: s.view.Epoch + 1}", "n=1, a peer departs"},
+	{"a request to leave names a replica that stays", "leave.go",
+		"To: view.Failed, At: uint64(counting[i].Replica) + 1}", "To: view.Failed, At: uint64(p.Replica) + 1}", "n=1, a peer departs"},
 	{"a replica that called Abort ends the job when it becomes the output leader", "state.go",
 		"\ts.judgeReplicas(out, c.Process.Rank) // the output leader may have changed\n", "\tif !c.Promotes() {\n\t\ts.judgeReplicas(out, c.Process.Rank)\n\t}\n", "n=1, Abort, two moves"},
 

@@ -247,7 +247,7 @@ func (e Committed) apply(s *State, out *Effects) {
 	s.view = next
 	if c.To == view.Failed {
 		switch at := s.at(c.Process); {
-		case c.Leaves():
+		case c.Leaves() && at.leaving:
 			at.why = "left with its peer, whose owner needs the machine"
 		case at.why == "":
 			at.why = "failed, according to the job's peers" // the peers requested it while the submitter was disconnected

@@ -393,19 +393,35 @@ func TestO2LeavingReplicaEndsIfAnotherStays(t *testing.T) {
 	}
 }
 
-// TestO2LeaveIsRequestedAgainInEachView: a request to leave has no effect in a later view, whatever has changed.
-func TestO2LeaveIsRequestedAgainInEachView(t *testing.T) {
-	w := running(t, 3, 2)
-	w.Apply(Lost{Processes: []view.Process{proc(1, 1)}, Why: "gone"})
-	join := w.State.Apply(Recruited{Process: proc(1, 2)}).Propose
-	before := w.State.Apply(Leaves{Process: proc(0, 0)}).Propose
-	lost := w.State.Apply(Lost{Processes: []view.Process{proc(2, 1)}, Why: "gone"}).Propose
-	for _, c := range slices.Concat(join, lost) {
-		again := w.State.Apply(Committed{Change: c}).Propose
-		want := view.Change{Process: proc(0, 0), To: view.Failed, At: w.View().Epoch}
-		if len(before) != 1 || !slices.Equal(again, []view.Change{want}) {
-			t.Errorf("after %v: requested %+v, and %+v before", c, again, before)
-		}
+// TestO2LeaveIsRequestedAgain: a request to leave has no effect while the replica that stays is aside, or if it has
+// failed. It is made again when a replica stays.
+func TestO2LeaveIsRequestedAgain(t *testing.T) {
+	w := running(t, 1, 3)
+	leaves := func(stays int) []view.Change {
+		return []view.Change{{Process: proc(0, 0), To: view.Failed, At: uint64(stays) + 1}}
+	}
+	commit := func(c view.Change) []view.Change { return w.State.Apply(Committed{Change: c}).Propose }
+	if got := w.State.Apply(Leaves{Process: proc(0, 0)}).Propose; !slices.Equal(got, leaves(1)) {
+		t.Errorf("requested %+v", got)
+	}
+	if got := w.State.Apply(Leaves{Process: proc(0, 0)}).Propose; len(got) > 0 {
+		t.Errorf("requested %+v again although nothing has changed", got)
+	}
+	if got := commit(view.Change{Process: proc(0, 2), To: view.Failed}); len(got) > 0 {
+		t.Errorf("requested %+v again although replica 1 stays", got)
+	}
+	if got := commit(view.Change{Process: proc(0, 1), To: view.Live, Aside: true}); len(got) > 0 {
+		t.Errorf("requested %+v although no replica stays", got)
+	}
+	if commit(leaves(1)[0]); w.View().State(proc(0, 0)) != view.Live {
+		t.Error("the last replica that counts has left")
+	}
+	back := view.Change{Process: proc(0, 1), To: view.Live, At: w.View().AsideSince(proc(0, 1)), Since: w.View().Since[0]}
+	if got := commit(back); !slices.Equal(got, leaves(1)) {
+		t.Errorf("after the return of replica 1: requested %+v", got)
+	}
+	if commit(leaves(1)[0]); w.View().State(proc(0, 0)) != view.Failed {
+		t.Error("the replica has not left")
 	}
 }
 

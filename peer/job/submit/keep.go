@@ -311,7 +311,9 @@ func (k *keeper) write() error {
 // outdate removes the file "job", which could not be replaced and lacks something that the peers will know: a process
 // could not resume the job with it. restore writes the file later. outdate reports whether there is no such file now.
 func (k *keeper) outdate() bool {
-	k.outdated = k.outdated || os.Remove(filepath.Join(k.dir, "job")) == nil
+	if err := os.Remove(filepath.Join(k.dir, "job")); err == nil || errors.Is(err, fs.ErrNotExist) {
+		k.outdated = true
+	}
 	return k.outdated
 }
 

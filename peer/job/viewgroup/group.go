@@ -129,20 +129,20 @@ func (g *Group) Introduce(n Newcomer) {
 	g.ring()
 }
 
-// meetSubmitter introduces a new process of the submitter, which is the remote peer of a stream. The member ignores
-// one that was admitted, or that waits for it. It may have refused one before that it admits now.
+// meetSubmitter introduces a new process of the submitter, which is the remote peer of a stream, unless that was
+// done.
 func (g *Group) meetSubmitter(number int, signature []byte) {
 	n := Newcomer{Peer: number, ID: g.config.Peers[submitterPeer], Process: NoProcess, Signature: signature}
 	if number >= g.config.First+maxPeers+maxSubmitters || !verifier(g.config.Job)(n.ID, n.statement(), n.Signature) {
 		return
 	}
 	g.mu.Lock()
-	known := g.peers[number]
-	if known == nil {
-		known = g.add(number, n.ID)
+	isNew := g.peers[number] == nil
+	if isNew {
+		g.add(number, n.ID)
 	}
 	g.mu.Unlock()
-	if known.id == n.ID {
+	if isNew {
 		g.Introduce(n)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
@@ -41,40 +40,6 @@ func TestO4PeersAreAddedWhileMessagesAreRefused(t *testing.T) {
 				return
 			case g.groups[1].inbox <- received{2, &Message{From: 2, To: 2}}: // to another peer
 			}
-		}
-	})
-}
-
-// TestRefusedProcessOfTheSubmitterIsIntroducedAgain introduces more processes of the submitter than may wait. The last
-// one introduces itself again on its next stream, and is admitted.
-func TestRefusedProcessOfTheSubmitterIsIntroducedAgain(t *testing.T) {
-	inGroup(t, 3, func(g *testGroup) {
-		g.join(1) // alone, it cannot agree on anything
-		meet := func(number int) {
-			own := Newcomer{Peer: number, ID: g.ids[0], Process: NoProcess}
-			if err := own.Sign(g.keys[0], "a job"); err != nil {
-				t.Fatal(err)
-			}
-			g.groups[1].meetSubmitter(own.Peer, own.Signature)
-		}
-		last := g.first + len(g.ids) - 1 + view.MaxReplicas // one more than may wait
-		for number := g.first; number <= last; number++ {
-			meet(number)
-		}
-		synctest.Wait()
-		g.join(2)
-		isAdmitted := func() bool {
-			_, known := g.groups[2].IDOf(last)
-			return known
-		}
-		time.Sleep(manyElections)
-		if isAdmitted() {
-			t.Fatal("the last process was not refused")
-		}
-		meet(last)
-		time.Sleep(manyElections)
-		if !isAdmitted() {
-			t.Error("the last process is not admitted")
 		}
 	})
 }
