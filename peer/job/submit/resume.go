@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -190,28 +189,6 @@ func readAddrs(texts []string) (all []ma.Multiaddr) {
 		}
 	}
 	return all
-}
-
-// warnOutOfTouch tells the user which peers a process waits for that has resumed the job long ago, and until when.
-func (e *execution) warnOutOfTouch() {
-	var silent []string
-	for _, l := range e.peers.links {
-		if l.err == nil && l.session.disconnected {
-			silent = append(silent, short(l.peer))
-		}
-	}
-	var why string
-	switch slices.Sort(silent); {
-	case len(silent) == 0:
-		why = "the job's peers answer, but this process has no contact with their majority"
-	case len(silent) == len(e.peers.partners()):
-		why = "none of the job's peers answers: " + strings.Join(silent, ", ")
-	default:
-		why = "peers of the job do not answer: " + strings.Join(silent, ", ")
-	}
-	until := time.Now().Add(e.j.req.Away - e.j.s.waits.contact)
-	e.j.warn(fmt.Sprintf("%s; waiting until %s (--away); check the network of this machine, and that p2pboot runs on theirs; Ctrl-C cancels the job",
-		why, until.Format(time.TimeOnly)))
 }
 
 // nothingLeft returns the result of a job that no peer runs any more.
