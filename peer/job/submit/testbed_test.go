@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/event"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
 
@@ -91,12 +92,32 @@ func (b *bed) in(t *testing.T) *bed {
 	return b
 }
 
-// meet connects the submitter to the peers. A dialling peer knows the other's protocols afterwards.
+// offerProtocol is the protocol by which a peer offers slots (package discovery).
+const offerProtocol = "/p2pmpi/offer/1.0.0"
+
+// meet connects the submitter to the peers, and waits until it knows that they offer slots: a peer that has just
+// started may tell that a moment after the connection is made.
 func (b *bed) meet() {
 	b.Helper()
+	told, err := b.own.EventBus().Subscribe(new(event.EvtPeerProtocolsUpdated))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer told.Close()
+	late := time.After(eventTimeout)
 	for _, m := range b.peers {
 		if err := b.own.Connect(b.Context(), p2ppeer.AddrInfo{ID: m.ID(), Addrs: m.Addrs()}); err != nil {
 			b.Fatal(err)
+		}
+		for {
+			if offers, err := b.own.Peerstore().SupportsProtocols(m.ID(), offerProtocol); err == nil && len(offers) > 0 {
+				break
+			}
+			select {
+			case <-told.Out():
+			case <-late:
+				b.Fatalf("%s offers no slots", m.ID())
+			}
 		}
 	}
 }
