@@ -1,15 +1,16 @@
 package submit
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/libp2p/go-libp2p/core/event"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
 
@@ -95,28 +96,21 @@ func (b *bed) in(t *testing.T) *bed {
 // offerProtocol is the protocol by which a peer offers slots (package discovery).
 const offerProtocol = "/p2pmpi/offer/1.0.0"
 
-// meet connects the submitter to the peers, and waits until it knows that they offer slots: a peer that has just
-// started may tell that a moment after the connection is made.
+// meet connects the submitter to the peers until it knows which of them offer slots. A peer that has just started
+// may not tell that on the first connection.
 func (b *bed) meet() {
 	b.Helper()
-	told, err := b.own.EventBus().Subscribe(new(event.EvtPeerProtocolsUpdated))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer told.Close()
-	late := time.After(eventTimeout)
 	for _, m := range b.peers {
-		if err := b.own.Connect(b.Context(), p2ppeer.AddrInfo{ID: m.ID(), Addrs: m.Addrs()}); err != nil {
-			b.Fatal(err)
-		}
-		for {
-			if offers, err := b.own.Peerstore().SupportsProtocols(m.ID(), offerProtocol); err == nil && len(offers) > 0 {
+		for begun := time.Now(); ; {
+			if err := b.own.Connect(b.Context(), p2ppeer.AddrInfo{ID: m.ID(), Addrs: m.Addrs()}); err != nil {
+				b.Fatal(err)
+			}
+			offers, err := b.own.Peerstore().SupportsProtocols(m.ID(), offerProtocol)
+			if len(offers) > 0 || !slices.Contains(m.Mux().Protocols(), offerProtocol) {
 				break
 			}
-			select {
-			case <-told.Out():
-			case <-late:
-				b.Fatalf("%s offers no slots", m.ID())
+			if err = errors.Join(err, b.own.Network().ClosePeer(m.ID())); err != nil || time.Since(begun) > eventTimeout {
+				b.Fatalf("%s offers no slots: %v", m.ID(), err)
 			}
 		}
 	}
