@@ -41,6 +41,7 @@ var scenarios = []scenario{
 	{name: "n=1, a move, a crash", n: 1, r: 2, allowed: faults{moves: 1, crashes: 1}},
 	{name: "n=1, aside", n: 1, r: 2, allowed: faults{silences: 1}},
 	{name: "n=1, aside, a crash", n: 1, r: 2, allowed: faults{silences: 1, crashes: 1}},
+	{name: "n=1, aside, a peer departs", n: 1, r: 2, allowed: faults{silences: 1, departs: 1}},
 	{name: "n=1, aside, a peer departs, a recruit", n: 1, r: 2, free: 1, allowed: faults{silences: 1, departs: 1}},
 	{name: "n=1, r=3, a process hangs before mpj.Init", n: 1, r: 3, allowed: faults{hangs: 1}},
 	{name: "n=1, a process hangs before mpj.Init", n: 1, r: 2, allowed: faults{hangs: 1}},

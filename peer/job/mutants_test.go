@@ -60,8 +60,8 @@ var mutants = []mutate.Mutant{
 
 	{"a replica leaves only if another one stays", "leave.go",
 		"!a.leaving && ", "", "n=1, two peers depart, two recruits"},
-	{"a replica does not leave if the other one is set aside", "leave.go",
-		"s.mayCount(p) && ", "", "n=1, aside, a peer departs, a recruit"},
+	{"a request to leave that had no effect is made again", "leave.go",
+		"s.at(p).leave.Apply(s.view); !possible {", "s.at(p).leave.Apply(s.view); !possible && s.over {", "n=1, aside, a peer departs"},
 	{"a replica leaves at once if another one stays", "leave.go",
 		"s.at(e.Process).leaving = true\n\ts.settle(out)", "s.at(e.Process).leaving = true", "n=1, a peer departs"},
 
