@@ -309,11 +309,10 @@ func (k *keeper) write() error {
 }
 
 // outdate removes the file "job", which could not be replaced and lacks something that the peers will know: a process
-// could not resume the job with it. restore writes the file later. outdate reports whether there is no such file now.
+// could not resume the job with it. restore writes the file later. outdate reports whether the file was removed. A file
+// that is not found may come back: its folder may be on a disk that is not mounted now.
 func (k *keeper) outdate() bool {
-	if err := os.Remove(filepath.Join(k.dir, "job")); err == nil || errors.Is(err, fs.ErrNotExist) {
-		k.outdated = true
-	}
+	k.outdated = k.outdated || os.Remove(filepath.Join(k.dir, "job")) == nil
 	return k.outdated
 }
 

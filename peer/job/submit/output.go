@@ -61,7 +61,7 @@ func (o *outputs) resume(shown [][2]uint64, printed []transcript) {
 // add adds an output message of process p, and returns the event with its new records, or nil. It also
 // accepts records of a former output leader: the process may become the output leader again, and
 // later records continue the earlier ones. skipped is the number of records before these that the user has
-// got from an earlier process, according to the peer only; see job.ResumeEmission. After an error, the peer has
+// received from an earlier process, according to the peer only; see job.ResumeEmission. After an error, the peer has
 // broken the protocol.
 func (o *outputs) add(h received, p view.Process) (event *Event, skipped uint64, err error) {
 	if !o.leaders[p] { // its peer may have received the view in which it is one, and sends the output once

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,11 +92,8 @@ func (b *bed) in(t *testing.T) *bed {
 	return b
 }
 
-// offerProtocol is the protocol by which a peer offers slots (package discovery).
-const offerProtocol = "/p2pmpi/offer/1.0.0"
-
-// meet connects the submitter to the peers until it knows which of them offer slots. A peer that has just started
-// may not tell that on the first connection.
+// meet connects the submitter to the peers until it knows their protocols, and so which of them offer slots. A peer
+// that has just started may not tell all of them on the first connection.
 func (b *bed) meet() {
 	b.Helper()
 	for _, m := range b.peers {
@@ -105,12 +101,13 @@ func (b *bed) meet() {
 			if err := b.own.Connect(b.Context(), p2ppeer.AddrInfo{ID: m.ID(), Addrs: m.Addrs()}); err != nil {
 				b.Fatal(err)
 			}
-			offers, err := b.own.Peerstore().SupportsProtocols(m.ID(), offerProtocol)
-			if len(offers) > 0 || !slices.Contains(m.Mux().Protocols(), offerProtocol) {
+			all := m.Mux().Protocols()
+			known, err := b.own.Peerstore().SupportsProtocols(m.ID(), all...)
+			if len(known) == len(all) {
 				break
 			}
 			if err = errors.Join(err, b.own.Network().ClosePeer(m.ID())); err != nil || time.Since(begun) > eventTimeout {
-				b.Fatalf("%s offers no slots: %v", m.ID(), err)
+				b.Fatalf("%s tells %d of its %d protocols: %v", m.ID(), len(known), len(all), err)
 			}
 		}
 	}
