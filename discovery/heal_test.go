@@ -5,7 +5,6 @@ import (
 	"net"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
@@ -15,6 +14,7 @@ import (
 	"github.com/marcopolo/simnet"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // simulated is a simulated network of peers in virtual time, whose packets can be lost.
@@ -29,7 +29,7 @@ type simulated struct {
 
 // simulate runs test with n peers. The first one introduces the others.
 func simulate(t *testing.T, n int, test func(*testing.T, *simulated)) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		sim := &simulated{t: t, net: &simnet.Simnet{}}
 		sim.net.LatencyFunc = func(p *simnet.Packet) time.Duration {
 			sim.mu.Lock()

@@ -13,7 +13,7 @@ import (
 
 // TestSleepsHaveReasons requires a comment at each time.Sleep of a test, on its line or the line above. Tests
 // wait for a condition; a sleep is the time under test or the interval between polls. Files that import
-// testing/synctest need no comments, since their sleeps take virtual time.
+// internal/virtualtime or testing/synctest need no comments, since their sleeps take virtual time.
 func TestSleepsHaveReasons(t *testing.T) {
 	sleeps := 0
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
@@ -25,7 +25,9 @@ func TestSleepsHaveReasons(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` }) {
+		if slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool {
+			return i.Path.Value == `"testing/synctest"` || i.Path.Value == `"github.com/p2pmpi/p2pmpi/internal/virtualtime"`
+		}) {
 			return nil
 		}
 		explained := make(map[int]bool) // lines on which a comment ends

@@ -6,7 +6,6 @@ import (
 	"io"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -34,9 +34,10 @@ type testGroup struct {
 	verdicts [][]Verdict // by observer
 }
 
-// inGroup runs test with a group of n that has been gossiping for a while.
+// inGroup runs test with a group of n that has been gossiping for so long that the allowances of the links, which begin
+// with the delay of connecting, are the least ones.
 func inGroup(t *testing.T, n int, test func(*testing.T, *testGroup)) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		link := simnet.LinkSettings{BitsPerSecond: 20 * simlibp2p.OneMbps}
 		network, meta, err := simlibp2p.SimpleLibp2pNetwork([]simlibp2p.NodeLinkSettingsAndCount{
 			{LinkSettings: simnet.NodeBiDiLinkSettings{Downlink: link, Uplink: link}, Count: n},
@@ -49,7 +50,7 @@ func inGroup(t *testing.T, n int, test func(*testing.T, *testGroup)) {
 		g := &testGroup{t: t, hosts: meta.Nodes, verdicts: make([][]Verdict, n)}
 		defer g.close()
 		g.join()
-		time.Sleep(20 * DefaultPeriod)
+		time.Sleep(80 * DefaultPeriod)
 		for i, v := range g.told() {
 			if len(v) > 0 {
 				t.Errorf("before anything happened, member %d: %+v", i, v)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -16,12 +15,13 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // TestUnacknowledgedBytesAreBounded: a file arrives over a link beyond the local network. A peer that does
 // not report how much has arrived gets only the first bytes.
 func TestUnacknowledgedBytesAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
 		b := content(1, 3*pieceSize+1)
 		w, _ := offer(t, submitter, peer, b)
@@ -57,7 +57,7 @@ func TestFlightsBetweenSites(t *testing.T) {
 		"a neighbour": {true, true, false}, "no neighbour": {false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				peer := newOffline(t, "peer", zerolog.Nop())
 				w, _ := offer(t, newOffline(t, "origin", zerolog.Nop()), peer, content(1, 2*pieceSize))
 				var near []p2ppeer.ID
@@ -103,7 +103,7 @@ func TestFlightsBetweenSites(t *testing.T) {
 func TestO4ImpossibleAcknowledgementIsLogged(t *testing.T) {
 	for name, counts := range map[string]bool{"more than was sent": true, "reports were not announced": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				var log logtest.Log
 				submitter := newOffline(t, "origin", zerolog.New(&log))
 				defer submitter.Serve(job, []p2ppeer.ID{"liar"}, nil)()

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
@@ -23,6 +22,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // A noHost is the host of a peer without a network, for tests in virtual time.
@@ -53,7 +53,7 @@ func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 		"forever":                    {time.Hour, errCut},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
 				b := content(1, 1000)
 				w, _ := offer(t, submitter, peer, b)
@@ -83,7 +83,7 @@ func TestT2FetchWaitsForAnUnreachableOrigin(t *testing.T) {
 
 // A peer that reads nothing may be disconnected, so this is not logged as a violation.
 func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
 		b := content(1, pieceSize)
@@ -103,7 +103,7 @@ func TestPeerThatDoesNotReadIsNotLogged(t *testing.T) {
 
 // A peer that exceeds its window and reads nothing is logged for exceeding its window.
 func TestO4PeerThatExceedsItsWindowIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
 		defer submitter.Serve(job, []p2ppeer.ID{"hog"}, nil)()
@@ -129,7 +129,7 @@ func (s *Service) connect(to map[p2ppeer.ID]*Service) {
 func TestO4PartsOfMembersWaitForMemory(t *testing.T) {
 	for name, held := range map[string]int{"room for one part": 0, "no room": 1} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				submitter, member := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "member", zerolog.Nop())
 				peer := newOffline(t, "peer", zerolog.Nop())
 				b := content(1, 6*pieceSize)
@@ -190,7 +190,7 @@ func TestT1InvalidSourceIsLoggedAndExcluded(t *testing.T) {
 	for name, tt := range tests {
 		for _, source := range []p2ppeer.ID{"origin", "member"} {
 			t.Run(name+" from the "+string(source), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				virtualtime.Test(t, func(t *testing.T) {
 					var log logtest.Log
 					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
 					w, _ := offer(t, submitter, peer, content(1, 2*pieceSize))

@@ -2,14 +2,15 @@ package reservation
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // TestJobLeavesAllQueuesOnceItHasItsSlots: a job that has waited at six peers gets its slots at the first
 // two that it asks again. The others keep no slots for the job.
 func TestJobLeavesAllQueuesOnceItHasItsSlots(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1, 1, 1, 1)
 		for _, p := range net.peers {
 			if _, err := p.ledger.Hold(Request{Job: "other", Submitter: bob, Slots: 1}, newKey(), time.Now()); err != nil {

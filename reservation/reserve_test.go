@@ -8,10 +8,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // confirmedSlots returns the number of confirmed slots at the peers.
@@ -43,7 +44,7 @@ func TestReserve(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				net := newMemoryNet(1, 20*time.Millisecond, tt.slots...)
 				for id, b := range tt.broken {
 					p := net.peers[id]
@@ -83,7 +84,7 @@ func checkOutcome(t *testing.T, net *memoryNet, res *Reservation, err error, nee
 }
 
 func TestReserveEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1)
 		net.peers["b"].silent = true
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -104,7 +105,7 @@ func TestReserveEndsWithItsContext(t *testing.T) {
 }
 
 func TestSilentPeersCostLittleWhenOthersSuffice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1, 1, 1, 1)
 		net.peers["a"].deaf = true
 		began := time.Now()
@@ -151,7 +152,7 @@ func TestReserveWaitsForTheOnlyOtherOwner(t *testing.T) {
 		{"all have one owner", "aaaa", time.Hour, false, 500 * time.Millisecond},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				net := newMemoryNet(1, 5*time.Millisecond, 2, 2, 2, 2)
 				cs := net.offers()
 				for i := range cs {
@@ -174,7 +175,7 @@ func TestReserveWaitsForTheOnlyOtherOwner(t *testing.T) {
 
 // TestSilentPeersAreSubstituted: more peers are silent than the overbooking compensates.
 func TestSilentPeersAreSubstituted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, make([]int, 12)...)
 		for i, c := range candidates(make([]int, 12)...) {
 			net.peers[c.Peer] = &memoryPeer{ledger: NewLedger(Limits{Slots: 1}), deaf: i < 6}
@@ -192,7 +193,7 @@ func TestSilentPeersAreSubstituted(t *testing.T) {
 // TestPreviouslySilentPeersAreNotWaitedFor: a peer that was silent in the first attempt does not prolong
 // the next one. When the peer answers again, it is treated like any other.
 func TestPreviouslySilentPeersAreNotWaitedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1)
 		net.peers["b"].deaf = true
 		cs, need := net.offers(), Need{Job: "j", N: 1, R: 3}
@@ -234,7 +235,7 @@ func TestCompetingSubmittersAllFinish(t *testing.T) {
 	for submitters := 2; submitters <= 5; submitters++ {
 		for range 10 {
 			seed := rand.Uint64()
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				net := newMemoryNet(seed, 30*time.Millisecond, perPeer, perPeer, perPeer, perPeer)
 				began := time.Now()
 				var wg sync.WaitGroup

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
@@ -22,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )
 
@@ -324,7 +324,7 @@ func TestCloseResetsIdleStreams(t *testing.T) {
 
 // TestS2LeaseExpires uses no network, because the handler is not called.
 func TestS2LeaseExpires(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		s := NewService(noNetwork{}, Config{Limits: Limits{Slots: 2}, Log: zerolog.Nop()})
 		defer s.Close()
 		if _, err := s.hold(Request{Job: "j", Submitter: alice, Slots: 2}); err != nil {

@@ -4,13 +4,14 @@ import (
 	"io"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // TestReceivedBytesAreCounted checks TCP and QUIC, in the direction of a file transfer and in the other one.
@@ -54,7 +55,7 @@ func TestReceivedBytesAreCounted(t *testing.T) {
 // TestBlockedWritesAreCounted checks that only a write that had to wait counts. Such a write shows that the
 // other end has received earlier bytes.
 func TestBlockedWritesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer ours.Close()
 		defer theirs.Close()

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/crowd/sim"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 var (
@@ -58,7 +58,7 @@ func TestCrowd(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := base()
 			tt.change(&c)
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				o := c.Play()
 				rows = append(rows, append([]string{tt.name}, row(c, o)...))
 				judge(t, c, o, tt.least)
@@ -164,7 +164,7 @@ func TestHold64(t *testing.T) {
 				case "silent":
 					c.Silent = 0.2
 				}
-				synctest.Test(t, func(t *testing.T) {
+				virtualtime.Test(t, func(t *testing.T) {
 					d, err := c.Hold(32)
 					if err != nil {
 						failed++

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 func TestNextReturnsACallThatCompletesWithinTheTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		b := newBackground()
 		defer b.close()
 		failure := errors.New("failed")

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/job/submit"
 )
@@ -307,7 +308,7 @@ func TestS4HandedOverJobEnds(t *testing.T) {
 // TestS4HandedOverJobWithoutAListenerIsCancelled checks that a job without a listener for too long is
 // cancelled, and that a listener in time prevents this.
 func TestS4HandedOverJobWithoutAListenerIsCancelled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, end := context.WithCancelCause(t.Context())
 		h := &handed{events: submit.NewEventQueue(""), end: end, over: make(chan struct{}), away: time.Minute, hasListener: true}
 		s := &fakeJob{fakeJobID, h.events}

@@ -6,10 +6,12 @@ import (
 	"io"
 	"testing"
 	"testing/synctest"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 func TestInterruptedOutputDoesNotBlock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		r, w := io.Pipe()
 		o := NewOutput(w)
 		ended := make(chan error, 1)

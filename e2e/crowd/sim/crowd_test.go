@@ -3,17 +3,17 @@ package sim
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // TestCrowdKeepsPromises runs a quarter of the crowd described in docs/networking.md, with peers that do
 // not answer and submitters that are killed.
 func TestCrowdKeepsPromises(t *testing.T) {
 	skip.Long(t)
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		o := Crowd{
 			Seed: 1, Submitters: 10, Peers: 25, Slots: 2, Demand: 3, Replicas: 2, Run: time.Minute, RTT: 50 * time.Millisecond,
 			Silent: 0.08, Dead: 0.08, Crash: 4 * time.Minute, For: 20 * time.Minute, Warmup: time.Minute,
@@ -62,7 +62,7 @@ func TestUtilizationWithFewSubmitters(t *testing.T) {
 		Seed: 1, Submitters: 6, Peers: 10, Slots: 2, Demand: 3, Replicas: 2, Run: 40 * time.Second, RTT: 50 * time.Millisecond,
 		For: 45 * time.Minute, Warmup: 4 * time.Minute,
 	}
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		o, list := c.Play(), c.Schedule(InOrder)
 		t.Logf("%.3f used; by one list %.3f, by one that knows lengths %.3f", o.Utilisation, list.Utilisation, c.Schedule(Foreseeing).Utilisation)
 		if o.Utilisation < list.Utilisation-0.06 {

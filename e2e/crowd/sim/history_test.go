@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -159,7 +159,7 @@ func TestBrokenLedgers(t *testing.T) {
 		{"leaks slots of jobs that ran", "S4", ledger(same), func(m *mutant) { m.leaks = true }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				tt.wrong(tt.ledger)
 				w := newWorld(20*time.Millisecond, &Peer{ID: "p", Limits: limits, Ledger: tt.ledger})
 				exercise(t.Context(), w)

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -22,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
@@ -45,7 +45,7 @@ type testGroup struct {
 
 // inGroup runs test with the peers of a job, which have not joined yet.
 func inGroup(t *testing.T, n int, test func(*testGroup)) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		link := simnet.LinkSettings{BitsPerSecond: 20 * simlibp2p.OneMbps}
 		network, meta, err := simlibp2p.SimpleLibp2pNetwork([]simlibp2p.NodeLinkSettingsAndCount{
 			{LinkSettings: simnet.NodeBiDiLinkSettings{Downlink: link, Uplink: link}, Count: n},

@@ -5,12 +5,13 @@ import (
 	"net"
 	"net/netip"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 const (
@@ -150,7 +151,7 @@ func TestAddressesNamedByOwnerAndLocalNetwork(t *testing.T) {
 }
 
 func TestKnownAddressesExpire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := newFilter()
 		f.meets(third, ip("192.0.2.7"))
 		f.meets(other, ip("10.1.2.3"))

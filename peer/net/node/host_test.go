@@ -6,7 +6,6 @@ import (
 	"net"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -18,6 +17,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
 )
@@ -122,7 +122,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 		"IPv4": {"/ip4/11.0.0.1/tcp/1"}, "of an IPv6 /56": {"/ip6/2a00:0:0:101::1/tcp/1", "/ip6/2a00:0:0:102::1/tcp/1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				manager, err := newResourceManager(channels, zerolog.Nop())
 				if err != nil {
 					t.Fatal(err)

@@ -26,6 +26,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 	"github.com/p2pmpi/p2pmpi/peer/net/connection"
 	"github.com/p2pmpi/p2pmpi/peer/net/dialfilter"
 	"github.com/p2pmpi/p2pmpi/peer/net/membership"
@@ -125,7 +126,7 @@ func TestPeersProbeEachOthersReachability(t *testing.T) {
 func TestTwoObserversSuffice(t *testing.T) {
 	network := newTestHost(t, "/ip4/127.0.0.1/tcp/0").Network()
 	listens := network.ListenAddresses()[0]
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		bus := eventbus.NewBus()
 		m, err := observedaddrs.NewManager(bus, network)
 		if err != nil {

@@ -12,6 +12,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -104,7 +106,7 @@ var here = Port{"tcp", 4001}
 
 // with runs a Mapper and a router in virtual time.
 func with(t *testing.T, do func(m *Mapper, f *fake)) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		f := &fake{at: netip.MustParseAddr("11.0.1.1"), until: make(map[uint16]time.Time), taken: make(map[uint16]bool)}
 		m := start(func(context.Context) (router, error) {
 			f.mu.Lock()

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/virtualtime"
 )
 
 // TestRetrySchedule applies sequences of events in virtual time.
@@ -38,7 +40,7 @@ func TestRetrySchedule(t *testing.T) {
 	}
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			virtualtime.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				ends := make(chan bool)
 				var attempts atomic.Int64
@@ -66,7 +68,7 @@ func TestRetrySchedule(t *testing.T) {
 
 // TestConcurrentAttemptsAreLimited uses a hundred peers for which every attempt fails.
 func TestConcurrentAttemptsAreLimited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	virtualtime.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		type report struct {

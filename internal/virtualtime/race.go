@@ -1,0 +1,5 @@
+//go:build race
+
+package virtualtime
+
+const raceEnabled = true
