@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
+
 	"github.com/p2pmpi/p2pmpi/internal/reliability"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -60,7 +62,7 @@ func ChooseReplicas(n int, wanted float64, expect time.Duration, platforms []Pla
 	}
 	room := min(c.Machines, slots/n, view.MaxProcesses/n)
 	if room == 0 {
-		return c, fmt.Errorf("-r auto: found %d of the %s needed for one replica of each rank (-n %d)", slots, plural(uint64(n), "slot"), n)
+		return c, fmt.Errorf("-r auto: found %d of the %s needed for one replica of each rank (-n %d)", slots, english.Plural(n, "slot", ""), n)
 	}
 	c.Fails /= float64(slots)
 	var ok bool

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dustin/go-humanize/english"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
@@ -113,10 +114,10 @@ func (c considered) shortage(req Request, err error) *job.Result {
 		return &job.Result{Status: job.StatusShortage, Message: fmt.Sprintf("no slots: %v", err), Hint: hintMorePeers}
 	}
 	text := fmt.Sprintf("found %d of the %s needed (-n %d -r %d) within %v",
-		short.FoundSlots, plural(uint64(req.N*req.R), "slot"), req.N, req.R, req.Wait)
+		short.FoundSlots, english.Plural(req.N*req.R, "slot", ""), req.N, req.R, req.Wait)
 	if short.FoundPeers > 0 && short.FoundPeers < req.R {
 		text = fmt.Sprintf("found slots on %s within %v: the %d replicas of a rank (-r) must be on different machines",
-			plural(uint64(short.FoundPeers), "peer"), req.Wait, req.R)
+			english.Plural(short.FoundPeers, "peer", ""), req.Wait, req.R)
 	}
 	told := c.summarize(req.N*req.R, short.FoundSlots)
 	if len(told.Tallies) > 0 {

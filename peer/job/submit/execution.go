@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
@@ -280,7 +281,7 @@ func (e *execution) stop(reason string) {
 	}
 	var tried <-chan time.Time
 	if away := e.peers.count(func(l *link) bool { return l.session.disconnected }); away > 0 {
-		e.j.warn(fmt.Sprintf("%s disconnected; trying for %v to report that the job is over", plural(uint64(away), "peer"), e.j.s.waits.notify))
+		e.j.warn(fmt.Sprintf("%s disconnected; trying for %v to report that the job is over", english.Plural(away, "peer", ""), e.j.s.waits.notify))
 		tried = time.After(e.j.s.waits.notify)
 	}
 	timeout := time.After(e.j.s.waits.stop)
@@ -335,7 +336,7 @@ func (e *execution) loseUntold() {
 		e.j.keeper.leave(left)
 		when = fmt.Sprintf("by themselves within %v of their disconnection (--away)", e.j.req.Away)
 	}
-	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end %s", plural(uint64(left), "peer"), when))
+	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end %s", english.Plural(left, "peer", ""), when))
 }
 
 // yield ends this side of a job that another process has resumed or can resume. It tells no peer to

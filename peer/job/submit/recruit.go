@@ -5,11 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
@@ -300,21 +301,10 @@ func (c *recruitment) healed(p view.Process, m *jobpb.Healed) (r *job.Result, en
 		Kind: HealEvent, Rank: p.Rank, Took: took,
 		Placed: []Placed{{Process: p, Peer: c.peers.runsOn[p].peer.String()}},
 		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s replayed",
-			p.Rank, plural(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(c.peers.runsOn[p].peer), took.Seconds(),
-			plural(m.Messages, "message")),
+			p.Rank, english.Plural(len(v.LiveReplicas(p.Rank)), "replica", ""), p.Replica, short(c.peers.runsOn[p].peer), took.Seconds(),
+			english.Plural(int(min(m.Messages, math.MaxInt)), "message", "")),
 	})
 	return c.apply(s), true
-}
-
-// plural returns a number with its noun, which is in the plural unless n is 1.
-func plural(n uint64, what string) string {
-	switch {
-	case n == 1:
-		return "1 " + what
-	case strings.HasSuffix(what, "s"):
-		return fmt.Sprintf("%d %ses", n, what)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // reportRecoveries tells the user how long ranks lacked a replica.
@@ -328,7 +318,7 @@ func (c *recruitment) reportRecoveries() {
 	}
 	longest := slices.Max(c.recoveries)
 	c.j.emit(Event{Kind: HealEvent, Took: longest, Text: fmt.Sprintf("%s given to ranks that had lost one, %.1f s after the loss on average, %.1f s at most",
-		plural(uint64(len(c.recoveries)), "new replica"), (sum / time.Duration(len(c.recoveries))).Seconds(), longest.Seconds())})
+		english.Plural(len(c.recoveries), "new replica", ""), (sum / time.Duration(len(c.recoveries))).Seconds(), longest.Seconds())})
 }
 
 // requestJoin tells all peers where process p runs, and requests that it join the view by the change

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
@@ -264,7 +265,7 @@ var errApart = errors.New("no peer has room for all processes")
 func refuseApart(n int) *job.Result {
 	return &job.Result{
 		Status:  job.StatusShortage,
-		Message: fmt.Sprintf("no peer has the %s needed: with --channels shm all processes run on one peer", plural(uint64(n), "slot")),
+		Message: fmt.Sprintf("no peer has the %s needed: with --channels shm all processes run on one peer", english.Plural(n, "slot", "")),
 		Hint:    "allow other channels (--channels shm,tcp,stream), or lower -n",
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
 
@@ -239,7 +240,7 @@ func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) job.R
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	reserved.Release(ctx, j.s.holder)
-	text := fmt.Sprintf("the job would start: %s on %s", plural(uint64(j.req.N*j.req.R), "process"), plural(uint64(len(planned)), "peer"))
+	text := fmt.Sprintf("the job would start: %s on %s", english.Plural(j.req.N*j.req.R, "process", ""), english.Plural(len(planned), "peer", ""))
 	j.emit(Event{Kind: PlannedEvent, Planned: planned, Text: text})
 	j.warnCorrelated(planned)
 	return job.Result{Status: job.StatusOK}
