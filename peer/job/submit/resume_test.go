@@ -431,7 +431,8 @@ func TestResumedJobWarnsOfPeersOutOfTouch(t *testing.T) {
 		},
 	})
 	o.want(job.StatusOK, "")
-	o.told(short(b.peers[1].ID()) + "; waiting until ")
+	o.told(short(b.peers[1].ID())) // the other peer may not have answered yet either
+	o.told("; waiting until ")
 }
 
 // TestOutOfTouchWarningNamesTheCause checks what the warning of a resumed job says of its peers.
