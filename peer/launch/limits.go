@@ -172,6 +172,14 @@ func (c *confinement) refusals(g *cgroup.Group) limits.Usage {
 	}
 }
 
+// nameLimit adds a limit that the kernel has enforced in a process's group to the error of its start.
+func (c *confinement) nameLimit(g *cgroup.Group, err error) error {
+	if x, exceeded := c.grant.Exceeded(c.refusals(g)); exceeded {
+		return fmt.Errorf("%v: %w", x, err)
+	}
+	return err
+}
+
 // freeProgram is the program size, in bytes, that is allowed in any case, since the program does not count
 // towards a slot's disk usage.
 const freeProgram = 256 << 20

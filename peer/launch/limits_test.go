@@ -221,9 +221,11 @@ func TestLimitsOfAJobHold(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			holds(t, x.slack, x.most, func() float64 {
-				j := newLimited(t, limits.Grant{Job: x.limits}, 2, "exceed", name)
+				j := newLimited(t, limits.Grant{Job: x.limits}, 2, "exceed together", name)
 				j.need(x.needs)
 				j.start()
+				j.awaitInitialized()
+				j.begin()
 				counted := j.countsTogether(x.needs)
 				first := await(j.links[0], (*jobpb.FromPeer).GetExited)
 				had := counted()
@@ -237,6 +239,18 @@ func TestLimitsOfAJobHold(t *testing.T) {
 				return had
 			})
 		})
+	}
+}
+
+// TestRefusedStartNamesTheLimit: other processes of the job may have reached its limit before a process starts.
+func TestRefusedStartNamesTheLimit(t *testing.T) {
+	j := newLimited(t, limits.Grant{Job: limits.Limits{Processes: 1}}, 1, "hang")
+	j.need(cgroup.Pids)
+	j.prepare()
+	j.tell(j.startMessage())
+	s := await(j.links[0], (*jobpb.FromPeer).GetStarted)
+	if want := "exceeded the limit of 1 processes and threads for all processes of the job on this peer: "; !strings.Contains(s.Error, want) {
+		t.Errorf("the start reports %q, want %q in it", s.Error, want)
 	}
 }
 

@@ -123,6 +123,11 @@ func program(args []string) int {
 		return upload()
 	case "exceed":
 		return exceed(args[0])
+	case "exceed together": // when all processes run
+		l := enter(version.Protocol)
+		l.say(proclink.Init, withKey)
+		l.await(proclink.Start)
+		return exceed(args[0])
 	case "shell":
 		fmt.Println(syscall.Exec("/bin/sh", []string{"sh", "-c", args[0]}, os.Environ()))
 		return 1

@@ -193,6 +193,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 	}
 	if err != nil {
 		if i.group != nil {
+			err = j.confinement.nameLimit(i.group, err)
 			_ = i.group.Remove()
 		}
 		line.Close()
