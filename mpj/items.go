@@ -2,6 +2,7 @@ package mpj
 
 import (
 	"encoding/binary"
+	"fmt"
 	"reflect"
 	"runtime"
 	"strings"
@@ -76,20 +77,22 @@ func checkOp[T Element](c *Comm, op string, combine Op[T], lengths ...int) error
 	if combine == nil {
 		return c.failf(ErrOp, op, "op is nil")
 	}
-	if n, length := unfit(combine, lengths...); length != 0 {
-		return c.failf(ErrCount, op, "%d elements are not a multiple of the operation's item length %d", length, n)
+	if why := unfit(combine, lengths...); why != "" {
+		return c.failf(ErrCount, op, "%s", why)
 	}
 	return nil
 }
 
-// unfit returns the item length of combine, and the first of lengths that is not a multiple of the
-// item length, or 0.
-func unfit[T Element](combine Op[T], lengths ...int) (n, length int) {
-	n = itemLength(combine)
+// unfit returns why the item length of combine is invalid or one of lengths is not a multiple of it, or "".
+func unfit[T Element](combine Op[T], lengths ...int) string {
+	n := itemLength(combine)
+	if n < 1 {
+		return fmt.Sprintf("the operation's item length is %d, want 1 or more", n)
+	}
 	for _, l := range lengths {
-		if l != 0 && (n < 1 || l%n != 0) {
-			return n, l
+		if l%n != 0 {
+			return fmt.Sprintf("%d elements are not a multiple of the operation's item length %d", l, n)
 		}
 	}
-	return n, 0
+	return ""
 }

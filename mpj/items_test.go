@@ -93,6 +93,7 @@ func TestIncompleteItemsAreRefused(t *testing.T) {
 			"ReduceScatter":      ReduceScatter(w.Comm, nil, make([]uint64, 6), []int{6}, product),
 			"ReduceLocal":        ReduceLocal(three, three, product),
 			"empty items":        Allreduce(w.Comm, nil, three, Items(0, multiply)),
+			"nothing at all":     ReduceScatterBlock(w.Comm, nil, three[:0], Items(0, multiply)),
 		} {
 			if !errors.Is(err, ErrCount) {
 				return fmt.Errorf("%s: want ErrCount, got: %w", name, err)

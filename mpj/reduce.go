@@ -168,8 +168,8 @@ func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 	if op == nil {
 		return failf(ErrOp, "ReduceLocal", "op is nil")
 	}
-	if n, length := unfit(op, len(in)); length != 0 {
-		return failf(ErrCount, "ReduceLocal", "%d elements are not a multiple of the operation's item length %d", length, n)
+	if why := unfit(op, len(in)); why != "" {
+		return failf(ErrCount, "ReduceLocal", "%s", why)
 	}
 	if len(in) > 0 {
 		op(in, inout)

@@ -8,5 +8,8 @@ func (e *Engine) Forget(context uint32) {
 	b := e.mailboxes[context]
 	if b != nil && !b.abandoned && len(b.posts) == 0 && len(b.unexpected) == 0 && len(b.probes) == 0 {
 		delete(e.mailboxes, context)
+		if e.lastBox == b {
+			e.lastBox = nil // a message that arrives now would be lost
+		}
 	}
 }
