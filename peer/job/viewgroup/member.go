@@ -384,16 +384,11 @@ func (m *Member) ready() (out Output) {
 }
 
 // send adds a message to out, with what justifies it. It drops snapshots, which no peer needs because all
-// start with the same state, and requests for votes while this peer does not know who votes (knowsVoters). It
-// forwards another peer's proposal to the leader in this peer's name.
+// start with the same state. It forwards another peer's proposal to the leader in this peer's name.
 func (m *Member) send(out *Output, r *raftpb.Message) {
 	switch r.GetType() {
 	case raftpb.MsgSnap:
 		return
-	case raftpb.MsgPreVote, raftpb.MsgVote:
-		if !m.knowsVoters() {
-			return
-		}
 	case raftpb.MsgProp:
 		r.From = new(uint64(m.config.Self) + 1)
 	}

@@ -73,6 +73,14 @@ var mutants = []mutate.Mutant{
 		"if from != k.submitter || !k.isBallot", "if !k.isBallot", "a peer orders an election"},
 	{"a permission is for the candidate", "check.go",
 		"int(shown[0].GetCandidate()) != in.from || ", "", "a peer shows the permission of another"},
+	{"entries of a leader are signed", "check.go",
+		"return !k.conflicts(in) && k.signsEntries(in), nil", "return !k.conflicts(in), nil", "a leader sends entries that it has not signed"},
+	{"a change of the voters shows that the previous one is committed", "voterchange.go",
+		"if !m.accepts(r) {", "if false {", "a leader changes the voters twice at once"},
+	{"a leader waits until it can show that the previous change is committed", "membership.go",
+		"case !m.certify(c): // a new leader has to commit an entry first\n\t\treturn\n", "", "the submitter's process is resumed, and a member is lost"},
+	{"a change of the voters shows what a new leader knows to be committed", "voterchange.go",
+		"told.Settled = m.proofs.settled(last)\n", "told.Settled = []*Statement{}\n", "the submitter's process is resumed, and a member is lost"},
 	{"relayed entries are the leader's", "receive.go",
 		"if !k.isSignedByLeader(msg, r, hash) {", "if false {", "a peer changes an entry that it relays"},
 }
@@ -81,7 +89,7 @@ var mutants = []mutate.Mutant{
 // within a second.
 var core = []string{
 	"doc.go", "contact.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "logger.go",
-	"receive.go", "relay.go", "statement.go", "chain.go", "check.go", "justify.go",
+	"voterchange.go", "receive.go", "relay.go", "statement.go", "chain.go", "check.go", "justify.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "lies_test.go", "norace_test.go",
 }
 

@@ -47,7 +47,8 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if isOfLeader(r) && from != m.proofs.submitter {
 		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
 	}
-	out := m.step(from, r)
+	var out Output
+	m.inParts(r, func(part *raftpb.Message) { out.add(m.step(from, part)) })
 	m.commitFurther(&out, r, claimed)
 	return out, m.broken
 }
@@ -64,7 +65,7 @@ func (m *Member) answerSubmitter(out *Output, from int, msg *Message) {
 	case msg.GetAfter() == 0 || from != m.proofs.submitter:
 	case m.mayRelay(from, msg.GetAfter()) && m.proofs.relay(answer, msg.GetAfter()):
 		out.Send = append(out.Send, answer)
-	case m.Contact() == InTouch: // the leader has signed nothing to relay
+	default: // this peer has nothing to relay, or does not hear the leader either
 		out.add(m.tellTerm(uint32(from)))
 	}
 }
@@ -241,14 +242,17 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	}
 	claimed, before := r.GetCommit(), len(k.log)
 	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
-	if news || r.GetCommit() > in.status.GetCommit() {
-		m.attempt(func() error { return m.node.Step(r) })
-	}
 	out := m.ready()
+	m.inParts(r, func(part *raftpb.Message) {
+		if news || part.GetCommit() > in.status.GetCommit() {
+			m.attempt(func() error { return m.node.Step(part) })
+			out.add(m.ready())
+		}
+	})
 	m.commitFurther(&out, r, claimed)
 	heard := m.majorityHeard(m.conf.GetVoters(), m.id())
 	m.touched = max(m.touched, heard)
-	if m.Votes(m.config.Self) && m.knowsVoters() && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
+	if m.Votes(m.config.Self) && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
 		m.claimedAt = m.now
 		m.attempt(func() error {
 			return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: r.From, To: r.To, Term: new(k.term)})

@@ -38,7 +38,7 @@ func (k *proofs) relay(msg *Message, after uint64) bool {
 	msg.Previous, _ = k.log.at(after)
 	msg.Heads = append([]*Statement{k.last, k.headAt(k.matched)}, k.headsOfOthers()...)
 	msg.Heads = msg.Heads[:min(len(msg.Heads), maxSigners)]
-	msg.Signers = k.newcomersIn(msg)
+	msg.Signers = k.newcomersIn(msg.GetStarts(), msg.GetVotes(), msg.GetHeads())
 	return true
 }
 

@@ -105,7 +105,7 @@ func TestResumedSubmitterReplacesALivingProcess(t *testing.T) {
 func TestResumedSubmitterOfManyPeersIsAdmittedSoon(t *testing.T) {
 	const peers = 120
 	w := newWorld(t, 150, peers)
-	w.liar, w.hides = liar, true
+	w.relayless = true
 	w.ticks(3)
 	w.members[submitterPeer].node.TransferLeader(liar + 1)
 	w.carry(submitterPeer, w.members[submitterPeer].ready())

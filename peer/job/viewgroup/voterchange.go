@@ -1,0 +1,184 @@
+package viewgroup
+
+import (
+	"bytes"
+	"math"
+	"slices"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
+)
+
+// A voterChange is an entry of the log that may change who votes. The leader appends one only if the previous one is
+// committed, and the entry shows that (see Statement). Others do not accept it otherwise, and then know that the
+// previous one is committed. The log of a peer thus has at most one voterChange that the peer does not know to be
+// committed, whatever a leader that lies appends and conceals, so that each peer knows who votes and can be a candidate.
+//
+// Two majorities of sets that differ by one voter overlap. With two changes that are not known to be committed, a peer
+// could be elected by peers of which none has an entry that the present voters have committed.
+//
+// The HEADs of one term show that a change is committed if they are those of a majority of the voters before it, or
+// after it. A peer without the change gets no majority of either set then: it lacks the entries of the signers, which
+// overlap with each such majority. Whether the change has an effect (lawful) does not matter for that.
+type voterChange struct {
+	index         uint64   // 0: there is none
+	before, after []uint32 // voters before it, and after it if it is lawful
+}
+
+// voterChangeIn returns the change of the membership in e if it may change who votes, else nil. The others introduce
+// newcomers.
+func voterChangeIn(e *raftpb.Entry) *raftpb.ConfChange {
+	var c raftpb.ConfChange
+	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil || isIntroduction(&c) {
+		return nil
+	}
+	return &c
+}
+
+// isIntroduction reports whether a change of the membership introduces a newcomer, or another process of a peer. Who votes
+// then stays the same.
+func isIntroduction(c *raftpb.ConfChange) bool {
+	var told pb.Newcomer
+	return c.GetType() == raftpb.ConfChangeUpdateNode ||
+		c.GetType() == raftpb.ConfChangeAddLearnerNode && proto.Unmarshal(c.GetContext(), &told) == nil && len(told.GetPeer()) > 0
+}
+
+// contextOf returns the context of a change of the membership that introduces no newcomer.
+func contextOf(c *raftpb.ConfChange) *pb.VoterChange {
+	told := &pb.VoterChange{}
+	if proto.Unmarshal(c.GetContext(), told) != nil {
+		return &pb.VoterChange{}
+	}
+	return told
+}
+
+// newVoterChange returns the change c at an index.
+func (k *proofs) newVoterChange(index uint64, c *raftpb.ConfChange) voterChange {
+	id := uint32(c.GetNodeId() - 1)
+	after := slices.DeleteFunc(slices.Clone(k.voters), func(voter uint32) bool { return voter == id })
+	if c.GetType() == raftpb.ConfChangeAddNode {
+		after = append(after, id)
+	}
+	return voterChange{index: index, before: k.voters, after: after}
+}
+
+// lastVoterChange returns the last voterChange in the log before an index.
+func (m *Member) lastVoterChange(before uint64) voterChange {
+	applied := m.node.BasicStatus().Applied
+	entries, _ := m.store.Entries(applied+1, max(before, applied+1), math.MaxUint64)
+	for _, e := range slices.Backward(entries) {
+		if c := voterChangeIn(e); c != nil {
+			return m.proofs.newVoterChange(e.GetIndex(), c)
+		}
+	}
+	return m.proofs.changed
+}
+
+// certify adds to a change that this peer, which leads, proposes what shows that the last voterChange is committed. It
+// reports false while this peer cannot show that.
+func (m *Member) certify(c *raftpb.ConfChange) bool {
+	if isIntroduction(c) {
+		return true
+	}
+	index, _ := m.store.LastIndex()
+	last := m.lastVoterChange(index + 1)
+	if last.index == 0 {
+		return true
+	}
+	told := contextOf(c)
+	if last.index <= m.node.BasicStatus().Applied {
+		told.Settled = m.proofs.settled(last)
+	}
+	if told.Settled == nil {
+		return false
+	}
+	told.Signers = m.proofs.newcomersIn(told.Settled)
+	context, err := proto.Marshal(told)
+	if err != nil {
+		panic(err) // only for text that is not UTF-8; the message has no text
+	}
+	c.Context = context
+	return true
+}
+
+// settled returns statements that show that a committed change is committed, or nil. This peer leads.
+func (k *proofs) settled(last voterChange) []*Statement {
+	hash, _ := k.log.at(last.index)
+	if k.isOfSubmitter(k.self) {
+		return []*Statement{k.sign(&Statement{Kind: pb.Statement_COMMIT, Term: k.term, Candidate: uint32(k.self), Index: last.index, Hash: hash})}
+	}
+	heads := slices.DeleteFunc(k.headsInTerm(), func(s *Statement) bool {
+		return !slices.Contains(last.before, s.GetBy()) && !slices.Contains(last.after, s.GetBy())
+	})
+	if !k.isSettled(last, heads) {
+		return nil
+	}
+	return heads
+}
+
+// isSettled reports whether the statements show that a change in this peer's log is committed.
+func (k *proofs) isSettled(last voterChange, shown []*Statement) bool {
+	if len(shown) == 0 || len(shown) > maxSigners {
+		return false
+	}
+	first := shown[0]
+	continues := func(s *Statement) bool { // the signed log contains the change
+		hash, ok := k.log.at(s.GetIndex())
+		return ok && s.GetIndex() >= last.index && bytes.Equal(hash, s.GetHash())
+	}
+	if first.GetKind() == pb.Statement_COMMIT {
+		return k.isOfSubmitter(int(first.GetBy())) && continues(first) && k.isSigned(first)
+	}
+	heads, err := k.signedOf(shown, pb.Statement_HEAD, first.GetTerm(), first.GetCandidate())
+	heads = slices.DeleteFunc(heads, func(s *Statement) bool { return !continues(s) || k.termAt(s.GetIndex()) != s.GetTerm() })
+	return err == nil && (isMajority(heads, last.before) || isMajority(heads, last.after))
+}
+
+// isOfSubmitter reports whether a number is one of the submitter's peer, as far as this peer knows.
+func (k *proofs) isOfSubmitter(number int) bool {
+	id, known := k.identity(number)
+	return known && id == k.ids[submitterPeer]
+}
+
+// inParts passes a message of the leader on in parts, so that each voterChange in it begins a part. The previous ones
+// are in the log then, and what the change shows can be checked. It stops at a change that does not show enough.
+func (m *Member) inParts(r *raftpb.Message, pass func(part *raftpb.Message)) {
+	for checked := 0; ; { // entries at the beginning
+		next := slices.IndexFunc(r.GetEntries()[checked:], func(e *raftpb.Entry) bool {
+			return voterChangeIn(e) != nil && m.proofs.termAt(e.GetIndex()) != e.GetTerm()
+		})
+		if next < 0 || !m.proofs.continues(r) { // the library refuses entries that do not follow this peer's log
+			pass(r)
+			return
+		}
+		if next += checked; next == 0 {
+			if !m.accepts(r) {
+				return
+			}
+			checked = 1
+			continue
+		}
+		part, last := proto.CloneOf(r), r.GetEntries()[next-1]
+		part.Entries = part.Entries[:next]
+		pass(part)
+		r.Index, r.LogTerm, r.Entries, checked = last.Index, last.Term, r.GetEntries()[next:], 0
+	}
+}
+
+// accepts reports whether the first entry in r, a voterChange, shows that the previous one is committed. That one is
+// then committed here together with r.
+func (m *Member) accepts(r *raftpb.Message) bool {
+	e := r.GetEntries()[0]
+	last := m.lastVoterChange(e.GetIndex())
+	if last.index == 0 {
+		return true
+	}
+	told := contextOf(voterChangeIn(e))
+	if m.receiveSigners(told.GetSigners()) != nil || !m.proofs.isSettled(last, told.GetSettled()) {
+		return false
+	}
+	r.Commit = new(max(r.GetCommit(), last.index))
+	return true
+}
