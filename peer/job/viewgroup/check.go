@@ -238,9 +238,11 @@ func (k *proofs) checkLeader(in incoming) (ok bool, err error) {
 }
 
 // signsEntries reports whether the leader has signed the entries in its message. Others can then relay them, and find
-// a leader that has sent different ones. The library refuses entries that do not follow this peer's log.
+// a leader that has sent different ones. The library refuses entries that do not follow this peer's log, and
+// receiveRelayed checks relayed ones.
 func (k *proofs) signsEntries(in incoming) bool {
-	if len(in.raft.GetEntries()) == 0 || k.isOfSubmitter(in.from) || !k.continues(in.raft) {
+	relayed := int(in.msg.GetFrom()) != in.from
+	if relayed || len(in.raft.GetEntries()) == 0 || k.isOfSubmitter(in.from) || !k.continues(in.raft) {
 		return true
 	}
 	_, hash := k.relayedHead(in.raft)

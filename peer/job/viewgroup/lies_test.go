@@ -187,6 +187,7 @@ func (m *Member) usurps(to int, term uint64) []*Message {
 	}, m.proofs.sign(m.proofs.ballot(pb.Statement_START, term)))
 	msg.Previous, _ = m.proofs.log.at(last)
 	msg.Votes = []*Statement{m.proofs.sign(m.proofs.ballot(pb.Statement_VOTE, term))}
+	m.signsEntries(m, msg)
 	return []*Message{msg}
 }
 

@@ -19,9 +19,11 @@ import (
 // Two majorities of sets that differ by one voter overlap. With two changes that are not known to be committed, a peer
 // could be elected by peers of which none has an entry that the present voters have committed.
 //
-// The HEADs of one term show that a change is committed if they are those of a majority of the voters before it, or
-// after it. A peer without the change gets no majority of either set then: it lacks the entries of the signers, which
-// overlap with each such majority. Whether the change has an effect (lawful) does not matter for that.
+// The HEADs of one term show that a change is committed if they are those of a majority of the voters before it: a
+// candidate without the change gets too few of their votes. Those of a majority of the voters after it suffice too, since
+// a later leader may have no others, and a correct leader counts them only once the change is committed. A leader that
+// lies may count them earlier (see suffice, and Limits in the documentation of the package). Whether the change has an
+// effect (lawful) does not matter for this.
 type voterChange struct {
 	index         uint64   // 0: there is none
 	before, after []uint32 // voters before it, and after it if it is lawful
@@ -105,13 +107,11 @@ func (m *Member) certify(c *raftpb.ConfChange) bool {
 
 // settled returns statements that show that a committed change is committed, or nil. This peer leads.
 func (k *proofs) settled(last voterChange) []*Statement {
-	hash, _ := k.log.at(last.index)
 	if k.isOfSubmitter(k.self) {
+		hash, _ := k.log.at(last.index)
 		return []*Statement{k.sign(&Statement{Kind: pb.Statement_COMMIT, Term: k.term, Candidate: uint32(k.self), Index: last.index, Hash: hash})}
 	}
-	heads := slices.DeleteFunc(k.headsInTerm(), func(s *Statement) bool {
-		return !slices.Contains(last.before, s.GetBy()) && !slices.Contains(last.after, s.GetBy())
-	})
+	heads := k.covering(last, k.headsInTerm())
 	if !k.isSettled(last, heads) {
 		return nil
 	}
@@ -120,20 +120,33 @@ func (k *proofs) settled(last voterChange) []*Statement {
 
 // isSettled reports whether the statements show that a change in this peer's log is committed.
 func (k *proofs) isSettled(last voterChange, shown []*Statement) bool {
-	if len(shown) == 0 || len(shown) > maxSigners {
+	if len(shown) == 1 && shown[0].GetKind() == pb.Statement_COMMIT {
+		return k.isOfSubmitter(int(shown[0].GetBy())) && k.covers(shown[0], last) && k.isSigned(shown[0])
+	}
+	covering := k.covering(last, shown)
+	if len(covering) == 0 || len(shown) > maxSigners {
 		return false
 	}
-	first := shown[0]
-	continues := func(s *Statement) bool { // the signed log contains the change
-		hash, ok := k.log.at(s.GetIndex())
-		return ok && s.GetIndex() >= last.index && bytes.Equal(hash, s.GetHash())
-	}
-	if first.GetKind() == pb.Statement_COMMIT {
-		return k.isOfSubmitter(int(first.GetBy())) && continues(first) && k.isSigned(first)
-	}
-	heads, err := k.signedOf(shown, pb.Statement_HEAD, first.GetTerm(), first.GetCandidate())
-	heads = slices.DeleteFunc(heads, func(s *Statement) bool { return !continues(s) || k.termAt(s.GetIndex()) != s.GetTerm() })
+	heads, err := k.signedOf(covering, pb.Statement_HEAD, covering[0].GetTerm(), covering[0].GetCandidate())
 	return err == nil && (isMajority(heads, last.before) || isMajority(heads, last.after))
+}
+
+// covering returns the statements of the voters before and after a change about this peer's log with the change, up to
+// an entry of the term of the statement: only such entries are committed by their own acknowledgements.
+func (k *proofs) covering(last voterChange, shown []*Statement) (covering []*Statement) {
+	for _, s := range shown {
+		votes := slices.Contains(last.before, s.GetBy()) || slices.Contains(last.after, s.GetBy())
+		if votes && k.covers(s, last) && k.termAt(s.GetIndex()) == s.GetTerm() {
+			covering = append(covering, s)
+		}
+	}
+	return covering
+}
+
+// covers reports whether the log in a statement is this peer's, and contains a change.
+func (k *proofs) covers(s *Statement, last voterChange) bool {
+	hash, ok := k.log.at(s.GetIndex())
+	return ok && s.GetIndex() >= last.index && bytes.Equal(hash, s.GetHash())
 }
 
 // isOfSubmitter reports whether a number is one of the submitter's peer, as far as this peer knows.
