@@ -237,24 +237,6 @@ func (k *proofs) checkLeader(in incoming) (ok bool, err error) {
 	return !k.conflicts(in) && k.signsEntries(in), nil
 }
 
-// signsEntries reports whether the leader has signed the entries in its message. Others can then relay them, and find
-// a leader that has sent different ones. The library refuses entries that do not follow this peer's log, and
-// receiveRelayed checks relayed ones.
-func (k *proofs) signsEntries(in incoming) bool {
-	relayed := int(in.msg.GetFrom()) != in.from
-	if relayed || len(in.raft.GetEntries()) == 0 || k.isOfSubmitter(in.from) || !k.continues(in.raft) {
-		return true
-	}
-	_, hash := k.relayedHead(in.raft)
-	return k.isSignedByLeader(in.msg, in.raft, hash)
-}
-
-// continues reports whether the entries in r follow an entry of this peer's log.
-func (k *proofs) continues(r *raftpb.Message) bool {
-	_, ok := k.log.at(r.GetIndex())
-	return ok && k.termAt(r.GetIndex()) == r.GetLogTerm()
-}
-
 // conflicts reports whether an entry in a message of the leader differs from the entry with the same index and
 // term in this peer's log. The library takes such entries for equal, and would mix two logs. A leader that has
 // sent two entries in its own term is blamed.

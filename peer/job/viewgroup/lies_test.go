@@ -111,11 +111,19 @@ var allLies = []lie{
 		return []*Message{m.appends(to, &raftpb.Entry{})}
 	}},
 	{"changes the voters twice at once", func(m *Member, to int) []*Message {
-		c, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(to) + 1)})
-		if err != nil {
-			panic(err)
+		change := func(c *raftpb.ConfChange) *raftpb.Entry {
+			data, err := proto.Marshal(c)
+			if err != nil {
+				panic(err)
+			}
+			return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: data}
 		}
-		msg := m.appends(to, &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: c}, &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: c})
+		demotes := func() *raftpb.ConfChange {
+			return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(to) + 1)}
+		}
+		shown := demotes()
+		m.certify(shown)
+		msg := m.appends(to, change(shown), change(demotes()))
 		m.signsEntries(m, msg)
 		return []*Message{msg}
 	}},

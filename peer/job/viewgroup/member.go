@@ -392,14 +392,16 @@ func (m *Member) send(out *Output, r *raftpb.Message) {
 	case raftpb.MsgProp:
 		r.From = new(uint64(m.config.Self) + 1)
 	}
-	b, err := proto.Marshal(r)
-	if err != nil {
-		panic(err) // the library's messages have no text
+	for _, part := range inParts(r) {
+		b, err := proto.Marshal(part)
+		if err != nil {
+			panic(err) // the library's messages have no text
+		}
+		msg := m.message(int(r.GetTo()) - 1)
+		msg.Raft = b
+		m.proofs.justify(msg, part)
+		out.Send = append(out.Send, msg)
 	}
-	msg := m.message(int(r.GetTo()) - 1)
-	msg.Raft = b
-	m.proofs.justify(msg, r)
-	out.Send = append(out.Send, msg)
 }
 
 // message returns an empty message from this peer to another one.

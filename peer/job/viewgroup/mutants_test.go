@@ -75,14 +75,20 @@ var mutants = []mutate.Mutant{
 		"int(shown[0].GetCandidate()) != in.from || ", "", "a peer shows the permission of another"},
 	{"entries of a leader are signed", "check.go",
 		"return !k.conflicts(in) && k.signsEntries(in), nil", "return !k.conflicts(in), nil", "a leader sends entries that it has not signed"},
-	{"a change of the voters shows that the previous one is committed", "voterchange.go",
+	{"a change of the voters shows that the previous one is committed", "receive.go",
 		"if !m.accepts(r) {", "if false {", "a leader changes the voters twice at once"},
+	{"a message has one change of the voters, which begins it", "voterchange.go",
+		"if !isNew(entries[0]) || slices.ContainsFunc(entries[1:], isNew) {", "if false {", "a leader changes the voters twice at once"},
+	{"a leader sends each change of the voters apart", "voterchange.go",
+		"if i > 0 && voterChangeIn(e) != nil {", "if false {", "the submitter's process is resumed, and a member is lost"},
+	{"a peer keeps the signature of the entries that it accepts", "relay.go",
+		"k.claim(s) // it may have come before this peer knew that the sender leads\n\tk.claims[s.GetIndex()] = s", "_ = s", "two proposals, a partition"},
 	{"a leader waits until it can show that the previous change is committed", "membership.go",
 		"case !m.certify(c): // a new leader has to commit an entry first\n\t\treturn\n", "", "the submitter's process is resumed, and a member is lost"},
 	{"a change of the voters shows what a new leader knows to be committed", "voterchange.go",
 		"told.Settled = m.proofs.settled(last)\n", "told.Settled = []*Statement{}\n", "the submitter's process is resumed, and a member is lost"},
 	{"relayed entries are the leader's", "receive.go",
-		"if !k.isSignedByLeader(msg, r, hash) {", "if false {", "a peer changes an entry that it relays"},
+		"if k.signedByLeader(msg, r) == nil {", "if false {", "a peer changes an entry that it relays"},
 }
 
 // core are the files that the exploration needs, without those of the service, so that a mutant builds

@@ -47,8 +47,10 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if isOfLeader(r) && from != m.proofs.submitter {
 		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
 	}
-	var out Output
-	m.inParts(r, func(part *raftpb.Message) { out.add(m.step(from, part)) })
+	if !m.accepts(r) {
+		return m.ready(), nil
+	}
+	out := m.step(from, r)
 	m.commitFurther(&out, r, claimed)
 	return out, m.broken
 }
@@ -229,7 +231,7 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 		return m.ready(), nil // one of the two logs is that of an earlier leader that has lied
 	}
 	last, hash := k.relayedHead(r)
-	if !k.isSignedByLeader(msg, r, hash) {
+	if k.signedByLeader(msg, r) == nil {
 		return m.ready(), fmt.Errorf("%w: relayed entries that the leader has not signed", errUnjustified)
 	}
 	// The library takes every message for a sign of life of the leader, and would give no other peer a vote.
@@ -243,12 +245,15 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	claimed, before := r.GetCommit(), len(k.log)
 	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
 	out := m.ready()
-	m.inParts(r, func(part *raftpb.Message) {
+	for _, part := range inParts(r) {
+		if !m.accepts(part) {
+			break
+		}
 		if news || part.GetCommit() > in.status.GetCommit() {
 			m.attempt(func() error { return m.node.Step(part) })
 			out.add(m.ready())
 		}
-	})
+	}
 	m.commitFurther(&out, r, claimed)
 	heard := m.majorityHeard(m.conf.GetVoters(), m.id())
 	m.touched = max(m.touched, heard)

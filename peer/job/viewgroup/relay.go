@@ -63,10 +63,38 @@ func (k *proofs) relayedHead(r *raftpb.Message) (last uint64, hash []byte) {
 	return last, hash
 }
 
-// isSignedByLeader reports whether the leader has signed the log with the given hash.
-func (k *proofs) isSignedByLeader(msg *Message, r *raftpb.Message, hash []byte) bool {
-	return slices.ContainsFunc(msg.GetHeads(), func(s *Statement) bool {
+// signedByLeader returns the statement in msg with which the leader has signed the log that results from the entries in r,
+// or nil.
+func (k *proofs) signedByLeader(msg *Message, r *raftpb.Message) *Statement {
+	last, hash := k.relayedHead(r)
+	i := slices.IndexFunc(msg.GetHeads(), func(s *Statement) bool {
 		return s.GetKind() == pb.Statement_HEAD && uint64(s.GetBy())+1 == r.GetFrom() && s.GetTerm() == r.GetTerm() &&
-			bytes.Equal(s.GetHash(), hash) && k.isSigned(s)
+			s.GetIndex() == last && bytes.Equal(s.GetHash(), hash) && k.isSigned(s)
 	})
+	if i < 0 {
+		return nil
+	}
+	return msg.GetHeads()[i]
+}
+
+// signsEntries reports whether the leader has signed the entries in its message. It keeps the signature: this peer can
+// then relay the entries, and find that others have got different ones. The library refuses entries that do not follow
+// this peer's log.
+func (k *proofs) signsEntries(in incoming) bool {
+	if len(in.raft.GetEntries()) == 0 || k.isOfSubmitter(in.from) || !k.continues(in.raft) {
+		return true
+	}
+	s := k.signedByLeader(in.msg, in.raft)
+	if s == nil {
+		return false
+	}
+	k.claim(s) // it may have come before this peer knew that the sender leads
+	k.claims[s.GetIndex()] = s
+	return k.found == nil
+}
+
+// continues reports whether the entries in r follow an entry of this peer's log.
+func (k *proofs) continues(r *raftpb.Message) bool {
+	_, ok := k.log.at(r.GetIndex())
+	return ok && k.termAt(r.GetIndex()) == r.GetLogTerm()
 }

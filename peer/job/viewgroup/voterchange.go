@@ -155,40 +155,47 @@ func (k *proofs) isOfSubmitter(number int) bool {
 	return known && id == k.ids[submitterPeer]
 }
 
-// inParts passes a message of the leader on in parts, so that each voterChange in it begins a part. The previous ones
-// are in the log then, and what the change shows can be checked. It stops at a change that does not show enough.
-func (m *Member) inParts(r *raftpb.Message, pass func(part *raftpb.Message)) {
-	for checked := 0; ; { // entries at the beginning
-		next := slices.IndexFunc(r.GetEntries()[checked:], func(e *raftpb.Entry) bool {
-			return voterChangeIn(e) != nil && m.proofs.termAt(e.GetIndex()) != e.GetTerm()
-		})
-		if next < 0 || !m.proofs.continues(r) { // the library refuses entries that do not follow this peer's log
-			pass(r)
-			return
-		}
-		if next += checked; next == 0 {
-			if !m.accepts(r) {
-				return
-			}
-			checked = 1
-			continue
-		}
-		part, last := proto.CloneOf(r), r.GetEntries()[next-1]
-		part.Entries = part.Entries[:next]
-		pass(part)
-		r.Index, r.LogTerm, r.Entries, checked = last.Index, last.Term, r.GetEntries()[next:], 0
+// inParts returns a message of a leader in parts, so that each voterChange begins a part. The receiver has the log before
+// the change then, and can check what the change shows. The leader signs the log up to the end of each part. A receiver
+// that refuses a change has therefore no entries that the leader has not signed.
+func inParts(r *raftpb.Message) (parts []*raftpb.Message) {
+	if r.GetType() != raftpb.MsgApp {
+		return []*raftpb.Message{r}
 	}
+	begin := func(index, term *uint64) {
+		parts = append(parts, &raftpb.Message{Type: r.Type, From: r.From, To: r.To, Term: r.Term, Index: index, LogTerm: term, Commit: r.Commit})
+	}
+	begin(r.Index, r.LogTerm)
+	for i, e := range r.GetEntries() {
+		if i > 0 && voterChangeIn(e) != nil {
+			before := r.GetEntries()[i-1]
+			begin(before.Index, before.Term)
+		}
+		part := parts[len(parts)-1]
+		part.Entries = append(part.Entries, e)
+	}
+	return parts
 }
 
-// accepts reports whether the first entry in r, a voterChange, shows that the previous one is committed. That one is
-// then committed here together with r.
+// accepts reports whether this peer accepts the voterChange in a message of the leader, if there is one that it does not
+// have. The change begins the entries, and shows that the previous one is committed. That one is then committed here
+// together with r.
 func (m *Member) accepts(r *raftpb.Message) bool {
-	e := r.GetEntries()[0]
-	last := m.lastVoterChange(e.GetIndex())
+	isNew := func(e *raftpb.Entry) bool {
+		return voterChangeIn(e) != nil && m.proofs.termAt(e.GetIndex()) != e.GetTerm()
+	}
+	entries := r.GetEntries()
+	if !slices.ContainsFunc(entries, isNew) || !m.proofs.continues(r) { // the library refuses entries that do not follow this peer's log
+		return true
+	}
+	if !isNew(entries[0]) || slices.ContainsFunc(entries[1:], isNew) {
+		return false
+	}
+	last := m.lastVoterChange(entries[0].GetIndex())
 	if last.index == 0 {
 		return true
 	}
-	told := contextOf(voterChangeIn(e))
+	told := contextOf(voterChangeIn(entries[0]))
 	if m.receiveSigners(told.GetSigners()) != nil || !m.proofs.isSettled(last, told.GetSettled()) {
 		return false
 	}

@@ -122,6 +122,44 @@ func TestV4EntriesOfALeaderAreSigned(t *testing.T) {
 	w.until("signed entries are accepted", func() bool { return m.View().Epoch == 2 })
 }
 
+// TestV4PeerKeepsTheSignatureOfItsEntries checks that a peer can relay whatever it accepts: a leader that signs many
+// entries at once, or together with a change of the voters that is refused, does not prevent that.
+func TestV4PeerKeepsTheSignatureOfItsEntries(t *testing.T) {
+	for name, c := range map[string]struct {
+		empty, changes int // entries
+		want           uint64
+	}{
+		"many entries":                           {2 * maxClaims, 0, 2 * maxClaims},
+		"a change that begins the message":       {0, 1, 1},
+		"a change that is not the first entry":   {1, 1, 0},
+		"a change that is refused after another": {0, 2, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := withLiar(t, 58, 6)
+			led, m := w.members[liar], w.members[2]
+			entries := make([]*raftpb.Entry, c.empty)
+			for i := range entries {
+				entries[i] = &raftpb.Entry{}
+			}
+			for i := range c.changes {
+				d := &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(3))}
+				if i == 0 && !led.certify(d) {
+					t.Fatal("the leader cannot show that the previous change is committed")
+				}
+				entries = append(entries, changesMembers(t, d))
+			}
+			before, _ := m.store.LastIndex()
+			msg := led.appends(2, entries...)
+			led.signsEntries(m, msg)
+			out, err := m.Step(liar, msg)
+			if after, _ := m.store.LastIndex(); err != nil || after-before != c.want || m.hasUnsigned() {
+				t.Errorf("%d entries are accepted, want %d; unsigned ones %v; %v", after-before, c.want, m.hasUnsigned(), err)
+			}
+			w.carry(2, out)
+		})
+	}
+}
+
 // TestV4EntriesAfterAGapAreRefused checks that a peer refuses entries that do not follow its log, which it cannot check.
 func TestV4EntriesAfterAGapAreRefused(t *testing.T) {
 	data, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(uint64(4))})

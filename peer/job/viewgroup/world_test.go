@@ -246,6 +246,9 @@ func (w *world) carry(i int, out Output) {
 	if n := w.members[i].unsettled(); n > 1 && (w.liar == 0 || i != w.liar) {
 		w.Fatalf("V1: peer %d does not know who votes after %d changes", i, n)
 	}
+	if w.members[i].hasUnsigned() && (w.liar == 0 || i != w.liar) {
+		w.Fatalf("V4: peer %d has entries that it cannot relay", i)
+	}
 	index, log := w.members[i].committedLog()
 	if first, known := w.logs[index]; known && first != log && !w.split {
 		w.Fatalf("V1: the log up to entry %d, which is committed, differs at peer %d", index, i)
