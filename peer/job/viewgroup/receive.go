@@ -47,7 +47,7 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if isOfLeader(r) && from != m.proofs.submitter {
 		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
 	}
-	if !m.accepts(r) {
+	if !m.proofs.signsEntries(in) || !m.accepts(r) {
 		return m.ready(), nil
 	}
 	out := m.step(from, r)
@@ -231,7 +231,8 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 		return m.ready(), nil // one of the two logs is that of an earlier leader that has lied
 	}
 	last, hash := k.relayedHead(r)
-	if k.signedByLeader(msg, r) == nil {
+	head := k.signedByLeader(msg, r)
+	if head == nil {
 		return m.ready(), fmt.Errorf("%w: relayed entries that the leader has not signed", errUnjustified)
 	}
 	// The library takes every message for a sign of life of the leader, and would give no other peer a vote.
@@ -242,6 +243,7 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	if m.noteFound(); err != nil || !ok {
 		return m.ready(), err
 	}
+	k.keep(head)
 	claimed, before := r.GetCommit(), len(k.log)
 	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
 	out := m.ready()

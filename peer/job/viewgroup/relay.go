@@ -77,20 +77,26 @@ func (k *proofs) signedByLeader(msg *Message, r *raftpb.Message) *Statement {
 	return msg.GetHeads()[i]
 }
 
-// signsEntries reports whether the leader has signed the entries in its message. It keeps the signature: this peer can
-// then relay the entries, and find that others have got different ones. The library refuses entries that do not follow
-// this peer's log.
+// signsEntries reports whether the leader has signed the entries in its message. Peers could relay no others. The library
+// refuses entries that do not follow this peer's log.
 func (k *proofs) signsEntries(in incoming) bool {
-	if len(in.raft.GetEntries()) == 0 || k.isOfSubmitter(in.from) || !k.continues(in.raft) {
+	r := in.raft
+	if len(r.GetEntries()) == 0 || r.GetTerm() != k.leads || k.isOfSubmitter(in.from) || !k.continues(r) {
 		return true
 	}
-	s := k.signedByLeader(in.msg, in.raft)
+	s := k.signedByLeader(in.msg, r)
 	if s == nil {
 		return false
 	}
-	k.claim(s) // it may have come before this peer knew that the sender leads
-	k.claims[s.GetIndex()] = s
+	k.keep(s)
 	return k.found == nil
+}
+
+// keep records a head of the leader for entries that this peer is about to accept. It may have come before this peer knew
+// who leads, and may be far beyond this peer's log.
+func (k *proofs) keep(s *Statement) {
+	k.claim(s)
+	k.claims[s.GetIndex()] = s
 }
 
 // continues reports whether the entries in r follow an entry of this peer's log.
