@@ -87,6 +87,10 @@
 // process of the submitter therefore gets no longer log, and no log of a former process that led, from a single peer
 // that is left. While a majority is left, it gets each log from the leader.
 //
+// A leader that lies can therefore keep other peers from relaying: it signs nothing in its term, so that they accept no
+// entries, or its log is longer. A new process of the submitter then knows only the first voters. It orders no election
+// if others have replaced so many of them that it does not hear a majority.
+//
 // A peer that was cut off while two or more voters changed rejoins if two other peers confirm who votes now.
 // If only one is left, it does not rejoin.
 package viewgroup
