@@ -24,8 +24,9 @@ type proofs struct {
 	verify    Verify
 	signer    Signer
 
-	formerVoters [][]uint32 // the last earlier sets of voters
-	found        error      // ends this peer's part in the group; see blame
+	formerVoters [][]uint32  // the last earlier sets of voters
+	changed      voterChange // last one that is applied
+	found        error       // ends this peer's part in the group; see blame
 
 	log      chain                   // of this peer's log
 	commit   uint64                  // last committed entry
@@ -197,8 +198,7 @@ func (k *proofs) beginning(term uint64, in incoming) (shown []*Statement, err er
 // isDecision reports whether a process of the submitter, the last one or an earlier one, has decided that there is an
 // election in the term of s.
 func (k *proofs) isDecision(s *Statement) bool {
-	id, known := k.identity(int(s.GetBy()))
-	return known && id == k.ids[submitterPeer] && (s.GetKind() == pb.Statement_ORDER || s.GetKind() == pb.Statement_START && s.GetCandidate() == s.GetBy())
+	return k.isOfSubmitter(int(s.GetBy())) && (s.GetKind() == pb.Statement_ORDER || s.GetKind() == pb.Statement_START && s.GetCandidate() == s.GetBy())
 }
 
 // decidesElection reports whether s alone allows an election: the leader has signed it to hand over, or the

@@ -31,13 +31,14 @@
 // The Raft library trusts every message. A Member passes it only messages that signed statements justify
 // (V4): a term needs the pre-votes of a majority of the voters, a leader their votes, and a committed entry
 // their acknowledgements. Statement lists these rules. The submitter's peer is trusted, since the job is its
-// own. A change of the membership that no correct leader proposes has no effect (lawful).
+// own. A change of the membership that no correct leader proposes has no effect (lawful). A change of the voters shows
+// that the previous one is committed. Each peer therefore knows who votes, and can be a candidate (voterChange).
 //
 // An elected leader can still send different logs to different peers. Each entry is therefore chained to the
 // entries before it by a hash, and the leader signs the hash of its log. The voters show each other what the
-// leader has signed. A peer compares it with its own log only (claim, attest). If the leader has signed another
-// log, the peer ends its part of the job with the name of the leader (blame, Group.Err), and shows the signatures
-// to all others once more (takeConflict).
+// leader has signed, and accept no other entries. A peer compares it with its own log only (claim, attest). If the
+// leader has signed another log, the peer ends its part of the job with the name of the leader (blame, Group.Err),
+// and shows the signatures to all others once more (takeConflict).
 //
 // A leader can also send the submitter's peer nothing, or heartbeats without entries. That peer then asks the
 // other voters. They relay the entries that the leader has signed, and the submitter's peer takes the leadership
@@ -62,9 +63,9 @@
 //
 // A leader that lies can withhold entries, or order the changes of other peers as it likes. It can take the vote of
 // the submitter's peer or keep it out, until that peer orders an election, some six seconds later. The order has no
-// effect if the leader has cut another voter off and given the rest two changes of the voters that they cannot
-// apply: these ask for no votes, since they do not know who votes. It can give two peers different views if it
-// finds a majority of the voters, itself included, for each of them; with an even number of voters, half may
+// effect without a majority of the voters beside the leader. It can give a peer that is lost a vote, so that the group
+// tolerates one loss fewer; of three voters, both others are then not enough. It can give two peers different views if
+// it finds a majority of the voters, itself included, for each of them; with an even number of voters, half may
 // suffice. Voters that have both views find that when they next show each other their logs, 0.3 s later.
 //
 // A voter that forgets what it has acknowledged can have the same effect. A peer then stops when it hears that
@@ -85,6 +86,10 @@
 // A relayed message has room for 128 KiB of the log, and relayed entries end with one that the leader has signed. A new
 // process of the submitter therefore gets no longer log, and no log of a former process that led, from a single peer
 // that is left. While a majority is left, it gets each log from the leader.
+//
+// A leader that lies can therefore keep other peers from relaying: it signs nothing in its term, so that they accept no
+// entries, or its log is longer. A new process of the submitter then knows only the first voters. It orders no election
+// if others have replaced so many of them that it does not hear a majority.
 //
 // A peer that was cut off while two or more voters changed rejoins if two other peers confirm who votes now.
 // If only one is left, it does not rejoin.

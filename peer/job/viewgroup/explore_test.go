@@ -91,6 +91,8 @@ var scenarios = []scenario{
 	{"a peer signs two logs", 3, []proposedChange{{0, fails(1), submitterPeer}}, allowed{waits: 1, lies: []string{"signs two logs"}}, nil, nil},
 	{"a peer changes an entry that it relays", 3, []proposedChange{{2, fails(1), submitterPeer}}, allowed{lies: []string{"changes an entry that it relays"}}, missed, nil},
 	{"a leader makes up that an entry is committed", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{waits: 2, lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
+	{"a leader sends entries that it has not signed", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{lies: []string{"sends entries that it has not signed"}}, withoutSubmitter, nil},
+	{"a leader changes the voters twice at once", 4, []proposedChange{{2, fails(1), submitterPeer}}, allowed{lies: []string{"changes the voters twice at once"}}, withoutSubmitter, nil},
 	{"a leader has two logs", 4, []proposedChange{{1, fails(1), submitterPeer}, {3, fails(2), submitterPeer}}, allowed{lies: []string{"commits an entry that no other member has"}}, withoutSubmitter, nil},
 }
 

@@ -76,16 +76,18 @@ func (k *proofs) justify(msg *Message, r *raftpb.Message) {
 			msg.Votes = k.votes
 		}
 		msg.Heads = k.headsInTerm()
+		if head := k.headAt(r.GetIndex() + uint64(len(r.GetEntries()))); len(r.GetEntries()) > 0 && !slices.Contains(msg.GetHeads(), head) {
+			msg.Heads = append(msg.Heads[:min(len(msg.Heads), maxSigners-1)], head)
+		}
 	}
 	if len(msg.GetStarts()) > 0 || len(msg.GetVotes()) > 0 {
-		msg.Signers = k.newcomersIn(msg)
+		msg.Signers = k.newcomersIn(msg.GetStarts(), msg.GetVotes(), msg.GetHeads())
 	}
 }
 
-// newcomersIn returns the newcomers that have signed statements in msg: a peer whose log is behind may not
-// know them.
-func (k *proofs) newcomersIn(msg *Message) (signers []*pb.Newcomer) {
-	for _, s := range slices.Concat(msg.GetStarts(), msg.GetVotes(), msg.GetHeads()) {
+// newcomersIn returns the newcomers that have signed the statements: a peer whose log is behind may not know them.
+func (k *proofs) newcomersIn(statements ...[]*Statement) (signers []*pb.Newcomer) {
+	for _, s := range slices.Concat(statements...) {
 		if n := k.newcomers[int(s.GetBy())]; n != nil && !slices.Contains(signers, n) {
 			signers = append(signers, n)
 		}

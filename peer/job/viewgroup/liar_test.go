@@ -140,6 +140,16 @@ func TestV4UnsignedNewcomersAreRejected(t *testing.T) {
 	}
 }
 
+// handOver makes a leader hand over to another peer, again and again until that leads.
+func (w *world) handOver(from, to int) {
+	w.Helper()
+	w.until("the next one leads", func() bool {
+		w.members[from].node.TransferLeader(uint64(to) + 1)
+		w.carry(from, w.members[from].ready())
+		return w.members[to].Leads()
+	})
+}
+
 // withLiar returns a world without the submitter's peer, in which peer liar leads and the other peers except
 // the last one vote.
 func withLiar(t *testing.T, seed uint64, peers int) *world {
@@ -147,9 +157,7 @@ func withLiar(t *testing.T, seed uint64, peers int) *world {
 	w := newWorld(t, seed, peers)
 	w.liar = liar
 	w.ticks(3)
-	w.members[submitterPeer].node.TransferLeader(liar + 1)
-	w.carry(submitterPeer, w.members[submitterPeer].ready())
-	w.until("the liar leads", func() bool { return w.members[liar].Leads() })
+	w.handOver(submitterPeer, liar)
 	w.crash(submitterPeer)
 	w.until("the others vote", func() bool { return !w.members[liar].Votes(submitterPeer) && len(w.members[liar].proofs.voters)%2 == 1 })
 	w.ticks(electionTicks)
@@ -234,6 +242,7 @@ func TestV4LeaderDoesNotMakeAPeerContradictItself(t *testing.T) {
 	deliver := func(e *raftpb.Entry) error {
 		msg := led.lies(2, &raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.proofs.termAt(last)), Entries: []*raftpb.Entry{e}})
 		msg.Previous, _ = m.proofs.log.at(last)
+		led.signsEntries(m, msg)
 		_, err := m.Step(liar, msg)
 		return err
 	}
@@ -279,6 +288,9 @@ func TestV4UnlawfulChangesOfMembershipHaveNoEffect(t *testing.T) {
 			w := withLiar(t, 43, 7)
 			before := fmt.Sprint(w.members[2].conf)
 			m := w.members[liar]
+			if c, ok := c.(*raftpb.ConfChange); ok && !m.certify(c) {
+				t.Fatal("the liar cannot show that the change before is committed")
+			}
 			m.attempt(func() error { return m.node.ProposeConfChange(c) })
 			w.carry(liar, m.ready())
 			w.propose(2, 4, view.Finished)
@@ -401,6 +413,7 @@ func TestV4LeaderHasTheLogThatItWasElectedWith(t *testing.T) {
 				Kind: pb.Statement_VOTE, Term: term, Candidate: liar, Index: last + claimed, LastTerm: lastTerm,
 			}))
 		}
+		led.signsEntries(m, msg)
 		_, err := m.Step(liar, msg)
 		if after, _ := m.store.LastIndex(); err != nil || (m.Err() == nil) != (claimed == 0) || (after > last) != (claimed == 0) {
 			t.Errorf("%s: %v, %v, last entry %d after %d", name, err, m.Err(), after, last)

@@ -107,6 +107,26 @@ var allLies = []lie{
 		msg.Raft = wrap(r).GetRaft()
 		return []*Message{msg}
 	}},
+	{"sends entries that it has not signed", func(m *Member, to int) []*Message {
+		return []*Message{m.appends(to, &raftpb.Entry{})}
+	}},
+	{"changes the voters twice at once", func(m *Member, to int) []*Message {
+		change := func(c *raftpb.ConfChange) *raftpb.Entry {
+			data, err := proto.Marshal(c)
+			if err != nil {
+				panic(err)
+			}
+			return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: data}
+		}
+		demotes := func() *raftpb.ConfChange {
+			return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(to) + 1)}
+		}
+		shown := demotes()
+		m.certify(shown)
+		msg := m.appends(to, change(shown), change(demotes()))
+		m.signsEntries(m, msg)
+		return []*Message{msg}
+	}},
 	// The liar claims that the other members have acknowledged a log that differs from theirs.
 	{"commits an entry that no other member has", func(m *Member, to int) []*Message {
 		term := m.term()
@@ -143,6 +163,29 @@ func (m *Member) asksForVote(to int, term uint64, start *Statement) *Message {
 	}, start)
 }
 
+// appends returns the message with which a leader appends entries to its log.
+func (m *Member) appends(to int, entries ...*raftpb.Entry) *Message {
+	term := m.term()
+	last, _ := m.store.LastIndex()
+	for i, e := range entries {
+		e.Index, e.Term = new(last+1+uint64(i)), &term
+	}
+	msg := m.lies(to, &raftpb.Message{Type: raftpb.MsgApp.Enum(), Term: &term, Index: &last, LogTerm: new(m.proofs.termAt(last)), Entries: entries, Commit: new(uint64(1))})
+	msg.Previous, _ = m.proofs.log.at(last)
+	msg.Votes = m.proofs.votes
+	return msg
+}
+
+// signsEntries adds to msg, which m sends to another peer, its signature of the entries in msg.
+func (m *Member) signsEntries(to *Member, msg *Message) {
+	r := &raftpb.Message{}
+	if err := proto.Unmarshal(msg.GetRaft(), r); err != nil || checkEntries(r) != nil {
+		return
+	}
+	last, hash := to.proofs.relayedHead(r)
+	msg.Heads = append(msg.Heads, m.proofs.sign(&Statement{Kind: pb.Statement_HEAD, Term: r.GetTerm(), Candidate: uint32(m.config.Self), Index: last, Hash: hash}))
+}
+
 // usurps returns the messages of a peer that was not elected and that commits an entry of its own.
 func (m *Member) usurps(to int, term uint64) []*Message {
 	last, _ := m.store.LastIndex()
@@ -152,6 +195,7 @@ func (m *Member) usurps(to int, term uint64) []*Message {
 	}, m.proofs.sign(m.proofs.ballot(pb.Statement_START, term)))
 	msg.Previous, _ = m.proofs.log.at(last)
 	msg.Votes = []*Statement{m.proofs.sign(m.proofs.ballot(pb.Statement_VOTE, term))}
+	m.signsEntries(m, msg)
 	return []*Message{msg}
 }
 

@@ -84,26 +84,33 @@ func TestO4MemoryOfCommittedChangesIsBounded(t *testing.T) {
 func TestO4LogOfALiarIsBounded(t *testing.T) {
 	skip.Long(t)
 	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 1<<10))
-	changes, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(2))})
-	if err != nil {
-		t.Fatal(err)
-	}
 	cases := map[string]struct {
 		entry   func() *raftpb.Entry
+		first   func(m *Member, last uint64, log chain) *raftpb.Entry // of each message of m; nil: as the others
 		commits bool
 	}{
-		"nothing":            {func() *raftpb.Entry { return &raftpb.Entry{} }, true},
-		"nothing, for later": {func() *raftpb.Entry { return &raftpb.Entry{} }, false},
+		"nothing":            {func() *raftpb.Entry { return &raftpb.Entry{} }, nil, true},
+		"nothing, for later": {func() *raftpb.Entry { return &raftpb.Entry{} }, nil, false},
 		"changes without effect": {func() *raftpb.Entry {
 			return &raftpb.Entry{Data: signed(submitterPeer, view.Change{To: view.Live}).encode()}
+		}, nil, true},
+		"members": {func() *raftpb.Entry {
+			return changesMembers(t, &raftpb.ConfChange{Type: raftpb.ConfChangeUpdateNode.Enum(), NodeId: new(uint64(2))})
+		}, func(m *Member, last uint64, log chain) *raftpb.Entry {
+			hash, _ := log.at(last)
+			s := m.proofs.sign(&Statement{Kind: pb.Statement_COMMIT, Term: 2, Index: last, Hash: hash})
+			context, err := proto.Marshal(&pb.VoterChange{Settled: []*Statement{s}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return changesMembers(t, &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(2)), Context: context})
 		}, true},
-		"members": {func() *raftpb.Entry { return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: changes} }, true},
-		"long":    {func() *raftpb.Entry { return &raftpb.Entry{Data: make([]byte, 1<<10)} }, true},
+		"long": {func() *raftpb.Entry { return &raftpb.Entry{Data: make([]byte, 1<<10)} }, nil, true},
 		"of another kind": {func() *raftpb.Entry {
 			e := &raftpb.Entry{}
 			e.ProtoReflect().SetUnknown(unknown)
 			return e
-		}, true},
+		}, nil, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -122,6 +129,9 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 				}
 				for i := range uint64(each) {
 					e := c.entry()
+					if i == 0 && c.first != nil {
+						e = c.first(submitter, last, log)
+					}
 					e.Index, e.Term = new(last+i+1), new(uint64(2))
 					msg.Entries = append(msg.Entries, e)
 				}
@@ -145,4 +155,14 @@ func TestO4LogOfALiarIsBounded(t *testing.T) {
 			runtime.KeepAlive(told)
 		})
 	}
+}
+
+// changesMembers returns the entry of a change of the membership.
+func changesMembers(t *testing.T, c *raftpb.ConfChange) *raftpb.Entry {
+	t.Helper()
+	data, err := proto.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: data}
 }

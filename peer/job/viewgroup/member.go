@@ -384,27 +384,24 @@ func (m *Member) ready() (out Output) {
 }
 
 // send adds a message to out, with what justifies it. It drops snapshots, which no peer needs because all
-// start with the same state, and requests for votes while this peer does not know who votes (knowsVoters). It
-// forwards another peer's proposal to the leader in this peer's name.
+// start with the same state. It forwards another peer's proposal to the leader in this peer's name.
 func (m *Member) send(out *Output, r *raftpb.Message) {
 	switch r.GetType() {
 	case raftpb.MsgSnap:
 		return
-	case raftpb.MsgPreVote, raftpb.MsgVote:
-		if !m.knowsVoters() {
-			return
-		}
 	case raftpb.MsgProp:
 		r.From = new(uint64(m.config.Self) + 1)
 	}
-	b, err := proto.Marshal(r)
-	if err != nil {
-		panic(err) // the library's messages have no text
+	for _, part := range inParts(r) {
+		b, err := proto.Marshal(part)
+		if err != nil {
+			panic(err) // the library's messages have no text
+		}
+		msg := m.message(int(r.GetTo()) - 1)
+		msg.Raft = b
+		m.proofs.justify(msg, part)
+		out.Send = append(out.Send, msg)
 	}
-	msg := m.message(int(r.GetTo()) - 1)
-	msg.Raft = b
-	m.proofs.justify(msg, r)
-	out.Send = append(out.Send, msg)
 }
 
 // message returns an empty message from this peer to another one.

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -283,29 +282,6 @@ func TestNewVotersKnowWhoVotes(t *testing.T) {
 	m.proofs.knows[learner] = []uint32{1, 2, 3, 5, 7}
 	if c := m.wantedMembership(); c != nil {
 		t.Errorf("a learner that knows other voters: the leader wants %v", c)
-	}
-}
-
-// TestV1NoVotesAreRequestedWithoutKnowingWhoVotes checks that a member whose log has two changes of the voters
-// that may not be committed does not ask for votes: the present voters might not take part.
-func TestV1NoVotesAreRequestedWithoutKnowingWhoVotes(t *testing.T) {
-	w := newWorld(t, 54, 6)
-	w.ticks(3)
-	m := w.members[2]
-	for changes := range 3 {
-		var out Output
-		m.send(&out, &raftpb.Message{Type: raftpb.MsgPreVote.Enum(), From: new(m.id()), To: new(uint64(2)), Term: new(m.term() + 1)})
-		if asks := len(out.Send) == 1; asks != (changes < 2) {
-			t.Errorf("with %d changes, it asks: %v", changes, asks)
-		}
-		last, _ := m.store.LastIndex()
-		data, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(5 - changes))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.store.Append([]*raftpb.Entry{{Index: new(last + 1), Term: new(m.term()), Type: raftpb.EntryConfChange.Enum(), Data: data}}); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

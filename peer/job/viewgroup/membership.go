@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -28,6 +27,8 @@ func (m *Member) maintain() {
 		return
 	case c.GetNodeId() == m.id() && c.GetType() != raftpb.ConfChangeUpdateNode:
 		m.transferLeadership()
+	case !m.certify(c): // a new leader has to commit an entry first
+		return
 	default:
 		_ = m.node.ProposeConfChange(c) // repeated if it is lost
 	}
@@ -82,7 +83,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 		if m.gone[id] && mayGo || ended && (m.isReplaced(id) || m.missing(id, silentTicks)) {
 			c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 			if m.isSubmitter() {
-				c.Context = m.config.Sign(removal(int(id) - 1))
+				c.Context = m.config.removalContext(int(id) - 1)
 			}
 			return c
 		}
@@ -206,33 +207,12 @@ func (m *Member) follows(id uint64) (follows bool) {
 	return follows
 }
 
-// knowsVoters reports whether this peer's log has at most one change of the voters that is not known to be
-// committed. Two majorities of sets that differ by one voter overlap. With two changes, this peer could be
-// elected by peers of which none has an entry that the present voters have committed. The library relies on the
-// leader's commit index for that, which a Member believes only with proof.
-func (m *Member) knowsVoters() bool {
-	status := m.node.BasicStatus()
-	last, _ := m.store.LastIndex()
-	if status.Applied >= last {
-		return true
-	}
-	entries, err := m.store.Entries(status.Applied+1, last+1, math.MaxUint64)
-	changes := 0
-	for _, e := range entries {
-		var c raftpb.ConfChange
-		if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil {
-			continue
-		}
-		if newcomer := len(c.GetContext()) > 0 && c.GetType() != raftpb.ConfChangeRemoveNode; !newcomer {
-			changes++
-		}
-	}
-	return err == nil && changes <= 1
-}
-
 // reconfigure applies a committed change of the membership, unless it is not lawful: then a malicious leader
 // has written it, and all peers ignore it.
 func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
+	if c := voterChangeIn(e); c != nil {
+		m.proofs.changed = m.proofs.newVoterChange(e.GetIndex(), c)
+	}
 	var c raftpb.ConfChange
 	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil || !m.lawful(&c) {
 		return
@@ -262,12 +242,12 @@ func (m *Member) lawful(c *raftpb.ConfChange) bool {
 		if !votes && !learns {
 			return false
 		}
-		return !m.livePeers()[peer] || m.config.Verify(m.config.IDs[submitterPeer], removal(peer), c.GetContext())
+		return !m.livePeers()[peer] || m.config.Verify(m.config.IDs[submitterPeer], removal(peer), contextOf(c).GetRemoval())
 	case raftpb.ConfChangeAddNode:
 		return learns && len(voters) <= m.config.Members
 	case raftpb.ConfChangeAddLearnerNode:
 		if votes {
-			return len(c.GetContext()) == 0 && (m.config.isSubmitter(peer) || len(voters)%2 == 0 || len(voters) > m.config.Members)
+			return !isIntroduction(c) && (m.config.isSubmitter(peer) || len(voters)%2 == 0 || len(voters) > m.config.Members)
 		}
 		n, err := m.config.newcomerIn(c)
 		return err == nil && !learns && !m.former[id] && n.Peer == peer
@@ -280,6 +260,15 @@ func (m *Member) lawful(c *raftpb.ConfChange) bool {
 
 // removal returns the text that the submitter's peer signs to remove a peer, without the name of the job.
 func removal(peer int) []byte { return fmt.Appendf(nil, "remove peer %d", peer) }
+
+// removalContext returns the context of the change by which the submitter's peer removes a peer.
+func (c Config) removalContext(peer int) []byte {
+	context, err := proto.Marshal(&pb.VoterChange{Removal: c.Sign(removal(peer))})
+	if err != nil {
+		panic(err) // only for text that is not UTF-8; the message has no text
+	}
+	return context
+}
 
 // Introduce asks to admit a peer that the submitter has found, or a new process of the submitter. A peer that
 // cannot be admitted, or has been, is ignored.
@@ -324,7 +313,7 @@ func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
 		return
 	}
 	n, err := m.config.newcomerIn(c)
-	if err != nil { // a voter that becomes a learner
+	if err != nil || !isIntroduction(c) { // a voter that becomes a learner
 		return
 	}
 	m.config.IDs[n.Peer] = n.ID

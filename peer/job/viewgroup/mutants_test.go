@@ -73,15 +73,29 @@ var mutants = []mutate.Mutant{
 		"if from != k.submitter || !k.isBallot", "if !k.isBallot", "a peer orders an election"},
 	{"a permission is for the candidate", "check.go",
 		"int(shown[0].GetCandidate()) != in.from || ", "", "a peer shows the permission of another"},
+	{"entries of a leader are signed", "receive.go",
+		"if !m.proofs.signsEntries(in) || !m.accepts(r) {", "if !m.accepts(r) {", "a leader sends entries that it has not signed"},
+	{"a change of the voters shows that the previous one is committed", "receive.go",
+		"if !m.proofs.signsEntries(in) || !m.accepts(r) {", "if !m.proofs.signsEntries(in) {", "a leader changes the voters twice at once"},
+	{"a message has one change of the voters, which begins it", "voterchange.go",
+		"if !isNew(entries[0]) || slices.ContainsFunc(entries[1:], isNew) {", "if false {", "a leader changes the voters twice at once"},
+	{"a leader sends each change of the voters apart", "voterchange.go",
+		"if i > 0 && voterChangeIn(e) != nil {", "if false {", "the submitter's process is resumed, and a member is lost"},
+	{"a peer keeps the signature of the entries that it accepts", "relay.go",
+		"k.keep(s)\n", "", "two proposals, a partition"},
+	{"a leader waits until it can show that the previous change is committed", "membership.go",
+		"case !m.certify(c): // a new leader has to commit an entry first\n\t\treturn\n", "", "the submitter's process is resumed, and a member is lost"},
+	{"a change of the voters shows what a new leader knows to be committed", "voterchange.go",
+		"told.Settled = m.proofs.settled(last)\n", "told.Settled = []*Statement{}\n", "the submitter's process is resumed, and a member is lost"},
 	{"relayed entries are the leader's", "receive.go",
-		"if !k.isSignedByLeader(msg, r, hash) {", "if false {", "a peer changes an entry that it relays"},
+		"if head == nil {", "if false {", "a peer changes an entry that it relays"},
 }
 
 // core are the files that the exploration needs, without those of the service, so that a mutant builds
 // within a second.
 var core = []string{
 	"doc.go", "contact.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "logger.go",
-	"receive.go", "relay.go", "statement.go", "chain.go", "check.go", "justify.go",
+	"voterchange.go", "receive.go", "relay.go", "statement.go", "chain.go", "check.go", "justify.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "lies_test.go", "norace_test.go",
 }
 

@@ -47,6 +47,9 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if isOfLeader(r) && from != m.proofs.submitter {
 		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
 	}
+	if !m.proofs.signsEntries(in) || !m.accepts(r) {
+		return m.ready(), nil
+	}
 	out := m.step(from, r)
 	m.commitFurther(&out, r, claimed)
 	return out, m.broken
@@ -64,7 +67,7 @@ func (m *Member) answerSubmitter(out *Output, from int, msg *Message) {
 	case msg.GetAfter() == 0 || from != m.proofs.submitter:
 	case m.mayRelay(from, msg.GetAfter()) && m.proofs.relay(answer, msg.GetAfter()):
 		out.Send = append(out.Send, answer)
-	case m.Contact() == InTouch: // the leader has signed nothing to relay
+	default: // this peer has nothing to relay, or does not hear the leader either
 		out.add(m.tellTerm(uint32(from)))
 	}
 }
@@ -228,7 +231,8 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 		return m.ready(), nil // one of the two logs is that of an earlier leader that has lied
 	}
 	last, hash := k.relayedHead(r)
-	if !k.isSignedByLeader(msg, r, hash) {
+	head := k.signedByLeader(msg, r)
+	if head == nil {
 		return m.ready(), fmt.Errorf("%w: relayed entries that the leader has not signed", errUnjustified)
 	}
 	// The library takes every message for a sign of life of the leader, and would give no other peer a vote.
@@ -239,16 +243,23 @@ func (m *Member) receiveRelayed(msg *Message, r *raftpb.Message) (Output, error)
 	if m.noteFound(); err != nil || !ok {
 		return m.ready(), err
 	}
+	k.keep(head)
 	claimed, before := r.GetCommit(), len(k.log)
 	r.Commit = new(min(claimed, k.committed(r.GetTerm())))
-	if news || r.GetCommit() > in.status.GetCommit() {
-		m.attempt(func() error { return m.node.Step(r) })
-	}
 	out := m.ready()
+	for _, part := range inParts(r) {
+		if !m.accepts(part) {
+			break
+		}
+		if news || part.GetCommit() > in.status.GetCommit() {
+			m.attempt(func() error { return m.node.Step(part) })
+			out.add(m.ready())
+		}
+	}
 	m.commitFurther(&out, r, claimed)
 	heard := m.majorityHeard(m.conf.GetVoters(), m.id())
 	m.touched = max(m.touched, heard)
-	if m.Votes(m.config.Self) && m.knowsVoters() && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
+	if m.Votes(m.config.Self) && m.now-heard <= 2*heartbeatTicks && len(k.log) == before && m.now-m.claimedAt > leadTicks {
 		m.claimedAt = m.now
 		m.attempt(func() error {
 			return m.node.Step(&raftpb.Message{Type: raftpb.MsgTimeoutNow.Enum(), From: r.From, To: r.To, Term: new(k.term)})

@@ -38,7 +38,7 @@ func (k *proofs) relay(msg *Message, after uint64) bool {
 	msg.Previous, _ = k.log.at(after)
 	msg.Heads = append([]*Statement{k.last, k.headAt(k.matched)}, k.headsOfOthers()...)
 	msg.Heads = msg.Heads[:min(len(msg.Heads), maxSigners)]
-	msg.Signers = k.newcomersIn(msg)
+	msg.Signers = k.newcomersIn(msg.GetStarts(), msg.GetVotes(), msg.GetHeads())
 	return true
 }
 
@@ -63,10 +63,44 @@ func (k *proofs) relayedHead(r *raftpb.Message) (last uint64, hash []byte) {
 	return last, hash
 }
 
-// isSignedByLeader reports whether the leader has signed the log with the given hash.
-func (k *proofs) isSignedByLeader(msg *Message, r *raftpb.Message, hash []byte) bool {
-	return slices.ContainsFunc(msg.GetHeads(), func(s *Statement) bool {
+// signedByLeader returns the statement in msg with which the leader has signed the log that results from the entries in r,
+// or nil.
+func (k *proofs) signedByLeader(msg *Message, r *raftpb.Message) *Statement {
+	last, hash := k.relayedHead(r)
+	i := slices.IndexFunc(msg.GetHeads(), func(s *Statement) bool {
 		return s.GetKind() == pb.Statement_HEAD && uint64(s.GetBy())+1 == r.GetFrom() && s.GetTerm() == r.GetTerm() &&
-			bytes.Equal(s.GetHash(), hash) && k.isSigned(s)
+			s.GetIndex() == last && bytes.Equal(s.GetHash(), hash) && k.isSigned(s)
 	})
+	if i < 0 {
+		return nil
+	}
+	return msg.GetHeads()[i]
+}
+
+// signsEntries reports whether the leader has signed the entries in its message. Peers could relay no others. The library
+// refuses entries that do not follow this peer's log.
+func (k *proofs) signsEntries(in incoming) bool {
+	r := in.raft
+	if len(r.GetEntries()) == 0 || r.GetTerm() != k.leads || k.isOfSubmitter(in.from) || !k.continues(r) {
+		return true
+	}
+	s := k.signedByLeader(in.msg, r)
+	if s == nil {
+		return false
+	}
+	k.keep(s)
+	return k.found == nil
+}
+
+// keep records a head of the leader for entries that this peer is about to accept. It may have come before this peer knew
+// who leads, and may be far beyond this peer's log.
+func (k *proofs) keep(s *Statement) {
+	k.claim(s)
+	k.claims[s.GetIndex()] = s
+}
+
+// continues reports whether the entries in r follow an entry of this peer's log.
+func (k *proofs) continues(r *raftpb.Message) bool {
+	_, ok := k.log.at(r.GetIndex())
+	return ok && k.termAt(r.GetIndex()) == r.GetLogTerm()
 }

@@ -104,8 +104,8 @@ func TestResumedSubmitterReplacesALivingProcess(t *testing.T) {
 // submitter if no peer can relay entries to it, from which it would learn who leads. It asks the voters in every round.
 func TestResumedSubmitterOfManyPeersIsAdmittedSoon(t *testing.T) {
 	const peers = 120
-	w := newWorld(t, 150, peers)
-	w.liar, w.hides = liar, true
+	w := newWorld(t, 151, peers)
+	w.relayless = true
 	w.ticks(3)
 	w.members[submitterPeer].node.TransferLeader(liar + 1)
 	w.carry(submitterPeer, w.members[submitterPeer].ready())

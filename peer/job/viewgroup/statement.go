@@ -20,7 +20,9 @@ import (
 //	a granted vote, an acknowledgement    VOTE, START or HEAD of the sender
 //	a committed entry                     HEAD of a majority of the voters: the log up to the entry, in
 //	                                      the leader's term
-//	relayed entries                       HEAD of the leader: the log up to the last of them
+//	entries, relayed or not               HEAD of the leader: the log up to the last of them
+//	a change of the voters                HEAD of a majority of the voters, in one term, or COMMIT of the
+//	                                      submitter's peer: the log up to the previous change or beyond
 //
 // The submitter's peer needs no votes and no HEAD, since the job is its own.
 type Statement = pb.Statement

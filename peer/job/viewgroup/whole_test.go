@@ -204,6 +204,9 @@ func (g *whole) carry(i int, out Output) {
 			g.fail("V1: epoch %d is %v at peer %d, and %v elsewhere", v.Epoch, v, i, first)
 		}
 	}
+	if m := g.members[i]; !(g.lies && i == liar) && (m.unsettled() > 1 || m.hasUnsigned()) {
+		g.fail("peer %d has accepted what the leader has not shown: %d changes of the voters, unsigned entries %v", i, m.unsettled(), m.hasUnsigned())
+	}
 	index, log := g.members[i].committedLog()
 	if first, known := g.logs[index]; known && first != log && !g.lies {
 		g.fail("V1: the log up to entry %d, which is committed, differs at peer %d", index, i)

@@ -34,9 +34,11 @@ type world struct {
 	own     map[int]Newcomer                     // introductions of the submitter's later processes, by number
 	liar    int                                  // peer whose messages may be refused; 0 if none
 	split   bool                                 // it has given other peers different views
-	drops   func(to int, r *raftpb.Message) bool // reports whether the liar withholds r; nil: it withholds nothing
+	drops   func(to int, r *raftpb.Message) bool // reports whether the liar withholds r, which it may alter; nil: it does neither
 	bars    bool                                 // the liar does not admit a new process of the submitter
 	hides   bool                                 // the liar shows no other peer what it has signed
+
+	relayless bool // messages that relay entries are lost
 }
 
 // A flight is a message that arrives at a given tick.
@@ -241,6 +243,12 @@ func (w *world) carry(i int, out Output) {
 			w.Fatalf("V1: epoch %d is %v at peer %d, and %v elsewhere", v.Epoch, v, i, first)
 		}
 	}
+	if n := w.members[i].unsettled(); n > 1 && (w.liar == 0 || i != w.liar) {
+		w.Fatalf("V1: peer %d does not know who votes after %d changes", i, n)
+	}
+	if w.members[i].hasUnsigned() && (w.liar == 0 || i != w.liar) {
+		w.Fatalf("V4: peer %d has entries that it cannot relay", i)
+	}
 	index, log := w.members[i].committedLog()
 	if first, known := w.logs[index]; known && first != log && !w.split {
 		w.Fatalf("V1: the log up to entry %d, which is committed, differs at peer %d", index, i)
@@ -249,6 +257,26 @@ func (w *world) carry(i int, out Output) {
 	if v := w.members[i].View(); !reflect.DeepEqual(v, w.views[i]) {
 		w.Fatalf("peer %d has %v, which does not follow from what it is told", i, v)
 	}
+}
+
+// unsettled returns the number of changes of the voters in the log that m does not know to be committed. Two majorities
+// of sets that differ by one change overlap.
+func (m *Member) unsettled() (n int) {
+	last, _ := m.store.LastIndex()
+	entries, _ := m.store.Entries(min(m.node.BasicStatus().Applied, last)+1, last+1, 1<<40)
+	for _, e := range entries {
+		if voterChangeIn(e) != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// hasUnsigned reports whether m has entries of a leader that the leader has not signed.
+func (m *Member) hasUnsigned() bool {
+	k := m.proofs
+	last, _ := m.store.LastIndex()
+	return k.leads == k.term && k.leader != k.self && !k.isOfSubmitter(k.leader) && k.termAt(last) == k.term && k.attested < last
 }
 
 // committedLog returns the index of the last committed entry, and the hash of the log up to it.
@@ -304,6 +332,10 @@ func (w *world) arrive(f flight) {
 		if w.drops(f.to, r) {
 			return
 		}
+		m.Raft = wrap(r).GetRaft()
+	}
+	if w.relayless && relays(&m) {
+		return
 	}
 	if w.hides && f.from == w.liar {
 		m.Heads = slices.DeleteFunc(m.Heads, func(s *Statement) bool { return int(s.GetBy()) == w.liar })
@@ -316,6 +348,12 @@ func (w *world) arrive(f flight) {
 		w.Fatalf("peer %d refuses %v: %v", f.to, &m, err)
 	}
 	w.carry(f.to, out)
+}
+
+// relays reports whether a message relays entries of another peer.
+func relays(m *Message) bool {
+	r := &raftpb.Message{}
+	return proto.Unmarshal(m.GetRaft(), r) == nil && len(m.GetRaft()) > 0 && r.GetFrom() != uint64(m.GetFrom())+1
 }
 
 // ticks lets n ticks pass.

@@ -30,6 +30,7 @@ const (
 	Statement_VOTE   Statement_Kind = 3 // the signer votes for the candidate
 	Statement_ORDER  Statement_Kind = 5 // the candidate has to begin an election: the submitter's peer does not hear the leader
 	Statement_HEAD   Statement_Kind = 4 // the signer's log contains the entries up to index
+	Statement_COMMIT Statement_Kind = 6 // the log up to index is committed; the signer, a process of the submitter, leads
 )
 
 // Enum value maps for Statement_Kind.
@@ -41,6 +42,7 @@ var (
 		3: "VOTE",
 		5: "ORDER",
 		4: "HEAD",
+		6: "COMMIT",
 	}
 	Statement_Kind_value = map[string]int32{
 		"NONE":   0,
@@ -49,6 +51,7 @@ var (
 		"VOTE":   3,
 		"ORDER":  5,
 		"HEAD":   4,
+		"COMMIT": 6,
 	}
 )
 
@@ -461,6 +464,68 @@ func (x *Newcomer) GetRowHash() []byte {
 	return nil
 }
 
+// VoterChange is the context of a Raft configuration change that may change who votes. Its field numbers differ from
+// those of Newcomer.
+type VoterChange struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Removal       []byte                 `protobuf:"bytes,8,opt,name=removal,proto3" json:"removal,omitempty"`  // signature of the submitter's peer, if it removes a peer; else absent
+	Settled       []*Statement           `protobuf:"bytes,9,rep,name=settled,proto3" json:"settled,omitempty"`  // prove that the previous change that may change who votes is committed
+	Signers       []*Newcomer            `protobuf:"bytes,10,rep,name=signers,proto3" json:"signers,omitempty"` // newcomers that have signed statements in settled, without their rows
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VoterChange) Reset() {
+	*x = VoterChange{}
+	mi := &file_viewgroup_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VoterChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VoterChange) ProtoMessage() {}
+
+func (x *VoterChange) ProtoReflect() protoreflect.Message {
+	mi := &file_viewgroup_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VoterChange.ProtoReflect.Descriptor instead.
+func (*VoterChange) Descriptor() ([]byte, []int) {
+	return file_viewgroup_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *VoterChange) GetRemoval() []byte {
+	if x != nil {
+		return x.Removal
+	}
+	return nil
+}
+
+func (x *VoterChange) GetSettled() []*Statement {
+	if x != nil {
+		return x.Settled
+	}
+	return nil
+}
+
+func (x *VoterChange) GetSigners() []*Newcomer {
+	if x != nil {
+		return x.Signers
+	}
+	return nil
+}
+
 // Proposal is an entry of the log: a change of the view that a peer has proposed.
 type Proposal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -473,7 +538,7 @@ type Proposal struct {
 
 func (x *Proposal) Reset() {
 	*x = Proposal{}
-	mi := &file_viewgroup_proto_msgTypes[4]
+	mi := &file_viewgroup_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +550,7 @@ func (x *Proposal) String() string {
 func (*Proposal) ProtoMessage() {}
 
 func (x *Proposal) ProtoReflect() protoreflect.Message {
-	mi := &file_viewgroup_proto_msgTypes[4]
+	mi := &file_viewgroup_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +563,7 @@ func (x *Proposal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
 func (*Proposal) Descriptor() ([]byte, []int) {
-	return file_viewgroup_proto_rawDescGZIP(), []int{4}
+	return file_viewgroup_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Proposal) GetChange() []byte {
@@ -542,7 +607,7 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x124\n" +
 	"\asigners\x18\t \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\x12\x14\n" +
 	"\x05after\x18\n" +
-	" \x01(\x04R\x05after\"\xc8\x02\n" +
+	" \x01(\x04R\x05after\"\xd4\x02\n" +
 	"\tStatement\x124\n" +
 	"\x04kind\x18\x01 \x01(\x0e2 .p2pmpi.viewgroup.Statement.KindR\x04kind\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\rR\x02by\x12\x12\n" +
@@ -552,7 +617,7 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x05index\x18\x06 \x01(\x04R\x05index\x12\x12\n" +
 	"\x04hash\x18\a \x01(\fR\x04hash\x12\x16\n" +
 	"\x06voters\x18\b \x03(\rR\x06voters\x12\x1c\n" +
-	"\tsignature\x18\t \x01(\fR\tsignature\"F\n" +
+	"\tsignature\x18\t \x01(\fR\tsignature\"R\n" +
 	"\x04Kind\x12\b\n" +
 	"\x04NONE\x10\x00\x12\t\n" +
 	"\x05START\x10\x01\x12\n" +
@@ -560,7 +625,9 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x06PERMIT\x10\x02\x12\b\n" +
 	"\x04VOTE\x10\x03\x12\t\n" +
 	"\x05ORDER\x10\x05\x12\b\n" +
-	"\x04HEAD\x10\x04\"\xaf\x01\n" +
+	"\x04HEAD\x10\x04\x12\n" +
+	"\n" +
+	"\x06COMMIT\x10\x06\"\xaf\x01\n" +
 	"\bNewcomer\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x18\n" +
@@ -568,7 +635,12 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x03row\x18\x04 \x01(\fR\x03row\x12\x1c\n" +
 	"\tsignature\x18\x05 \x01(\fR\tsignature\x12\x16\n" +
 	"\x06number\x18\x06 \x01(\rR\x06number\x12\x19\n" +
-	"\brow_hash\x18\a \x01(\fR\arowHash\"X\n" +
+	"\brow_hash\x18\a \x01(\fR\arowHash\"\x94\x01\n" +
+	"\vVoterChange\x12\x18\n" +
+	"\aremoval\x18\b \x01(\fR\aremoval\x125\n" +
+	"\asettled\x18\t \x03(\v2\x1b.p2pmpi.viewgroup.StatementR\asettled\x124\n" +
+	"\asigners\x18\n" +
+	" \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\"X\n" +
 	"\bProposal\x12\x16\n" +
 	"\x06change\x18\x01 \x01(\fR\x06change\x12\x16\n" +
 	"\x06author\x18\x02 \x01(\rR\x06author\x12\x1c\n" +
@@ -587,14 +659,15 @@ func file_viewgroup_proto_rawDescGZIP() []byte {
 }
 
 var file_viewgroup_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_viewgroup_proto_goTypes = []any{
 	(Statement_Kind)(0), // 0: p2pmpi.viewgroup.Statement.Kind
 	(*Hello)(nil),       // 1: p2pmpi.viewgroup.Hello
 	(*Message)(nil),     // 2: p2pmpi.viewgroup.Message
 	(*Statement)(nil),   // 3: p2pmpi.viewgroup.Statement
 	(*Newcomer)(nil),    // 4: p2pmpi.viewgroup.Newcomer
-	(*Proposal)(nil),    // 5: p2pmpi.viewgroup.Proposal
+	(*VoterChange)(nil), // 5: p2pmpi.viewgroup.VoterChange
+	(*Proposal)(nil),    // 6: p2pmpi.viewgroup.Proposal
 }
 var file_viewgroup_proto_depIdxs = []int32{
 	3, // 0: p2pmpi.viewgroup.Message.starts:type_name -> p2pmpi.viewgroup.Statement
@@ -603,11 +676,13 @@ var file_viewgroup_proto_depIdxs = []int32{
 	3, // 3: p2pmpi.viewgroup.Message.ballot:type_name -> p2pmpi.viewgroup.Statement
 	4, // 4: p2pmpi.viewgroup.Message.signers:type_name -> p2pmpi.viewgroup.Newcomer
 	0, // 5: p2pmpi.viewgroup.Statement.kind:type_name -> p2pmpi.viewgroup.Statement.Kind
-	6, // [6:6] is the sub-list for method output_type
-	6, // [6:6] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	3, // 6: p2pmpi.viewgroup.VoterChange.settled:type_name -> p2pmpi.viewgroup.Statement
+	4, // 7: p2pmpi.viewgroup.VoterChange.signers:type_name -> p2pmpi.viewgroup.Newcomer
+	8, // [8:8] is the sub-list for method output_type
+	8, // [8:8] is the sub-list for method input_type
+	8, // [8:8] is the sub-list for extension type_name
+	8, // [8:8] is the sub-list for extension extendee
+	0, // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_viewgroup_proto_init() }
@@ -621,7 +696,7 @@ func file_viewgroup_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_viewgroup_proto_rawDesc), len(file_viewgroup_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
