@@ -23,8 +23,8 @@ const (
 	// leaveTicks is the time after which a peer that leaves goes in any case. It is longer than the others take to do
 	// without a silent submitter, with some elections before that.
 	leaveTicks = 3 * cutOffTicks
-	// graceTicks is how long a peer that leaves remains without a vote. If the leader is lost meanwhile, the next one
-	// may not know yet that this peer has lost its vote.
+	// graceTicks is how long a peer that leaves remains without a vote. The leader may be about to promote it. If the
+	// leader is lost meanwhile, the next one may not know yet that this peer has lost its vote.
 	graceTicks = 2 * electionTicks
 	// settleTicks is the time between two changes of the membership while a voter leaves, which is not urgent. All
 	// members then know the first change, also if the leader is lost with the second one.
@@ -35,8 +35,7 @@ const (
 // member until Left returns true.
 func (m *Member) Leave() Output {
 	if m.leftAt == 0 {
-		m.leftAt, m.leaves[m.id()] = max(m.now, 1), true
-		m.noteVote()
+		m.leftAt, m.votedAt, m.leaves[m.id()] = max(m.now, 1), m.now, true
 	}
 	m.attempt(func() error { m.maintain(); return nil })
 	out := m.ready()
@@ -47,15 +46,8 @@ func (m *Member) Leave() Output {
 // Left reports whether a peer that leaves may go: it has had no vote for graceTicks, or its vote is of no use, or its
 // time is over.
 func (m *Member) Left() bool {
-	relieved := !m.Votes(m.config.Self) && (m.votedAt == 0 || m.now-m.votedAt > graceTicks)
+	relieved := m.now-m.votedAt > graceTicks
 	return m.leftAt > 0 && (relieved || m.Contact() == CutOff || m.now-m.leftAt > leaveTicks || !m.othersWork())
-}
-
-// noteVote records that a peer that leaves has a vote now, if it has.
-func (m *Member) noteVote() {
-	if m.Votes(m.config.Self) {
-		m.votedAt = max(m.now, 1)
-	}
 }
 
 // othersWork reports whether another peer has a live process. Otherwise no change of the view is left to agree on.
@@ -75,7 +67,9 @@ func (m *Member) continueLeaving(out *Output) {
 	if m.leftAt == 0 {
 		return
 	}
-	m.noteVote()
+	if m.Votes(m.config.Self) {
+		m.votedAt = m.now
+	}
 	if m.now%heartbeatTicks != 0 {
 		return
 	}

@@ -88,7 +88,7 @@ type Member struct {
 	settledAt int     // last time that this peer, the submitter's, heard a leader, or no majority
 	tended    int     // time of a pending change of the membership; 0 if none
 	leftAt    int     // time since which this peer is about to leave; 0: it is not
-	votedAt   int     // last time that it had a vote since then; 0: never
+	votedAt   int     // last time that it had a vote since then; at first, that time itself
 	changedAt int     // time of the last change of the membership
 	broken    error   // error that ended this peer's part in the group; nil if none
 	proofs    *proofs // what justifies messages

@@ -274,20 +274,17 @@ func (s *Service) leaving() (groups []*Group) {
 	return groups
 }
 
-// leaveTimeout is how long Close lets groups go on that this peer leaves. It is enough for a leader that answers to
-// replace a voter.
+// leaveTimeout is how long Close waits for groups that this peer leaves to do without its vote. A leader that answers
+// replaces a voter in that time.
 const leaveTimeout = time.Second
 
-// awaitLeaving waits for the groups that this peer leaves.
+// awaitLeaving waits until this peer has no vote in the groups that it leaves.
 func (s *Service) awaitLeaving() {
-	timeout := time.NewTimer(leaveTimeout)
-	defer timeout.Stop()
-	for _, g := range s.leaving() {
-		select {
-		case <-g.left:
-		case <-timeout.C:
-			return
-		}
+	tick := time.NewTicker(TickPeriod)
+	defer tick.Stop()
+	votes := func(g *Group) bool { return g.Votes(s.host.ID()) }
+	for late := time.Now().Add(leaveTimeout); slices.ContainsFunc(s.leaving(), votes) && time.Now().Before(late); {
+		<-tick.C
 	}
 }
 
