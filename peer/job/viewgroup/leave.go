@@ -35,7 +35,7 @@ const (
 // member until Left returns true.
 func (m *Member) Leave() Output {
 	if m.leftAt == 0 {
-		m.leftAt, m.votedAt, m.leaves[m.id()] = max(m.now, 1), m.now, true
+		m.leftAt, m.votedAt, m.leaves[m.id()] = max(m.now, 1), m.now, m.now
 	}
 	m.attempt(func() error { m.maintain(); return nil })
 	out := m.ready()
@@ -101,13 +101,22 @@ func (m *Member) sayLeaves(out *Output) {
 // noteLeaves records that a peer of the group has told this one that it leaves.
 func (m *Member) noteLeaves(from int, msg *Message) {
 	if _, admitted := m.config.IDs[from]; admitted && msg.GetLeaves() && !m.config.isSubmitter(from) {
-		m.leaves[uint64(from)+1] = true
+		if id := uint64(from) + 1; !m.leaving(id) {
+			m.leaves[id] = m.now
+		}
 	}
 }
 
-// stays reports whether a voter that leaves still answers. It is then replaced before it is removed.
+// leaving reports whether a peer is about to leave.
+func (m *Member) leaving(id uint64) bool {
+	_, leaves := m.leaves[id]
+	return leaves
+}
+
+// stays reports whether a voter that leaves still answers. It is then replaced before it is removed. A voter that lies
+// gains no more time from that than others.
 func (m *Member) stays(id uint64) bool {
-	return m.leaves[id] && m.Votes(int(id)-1) && !m.silent(id, silentTicks)
+	return m.leaving(id) && m.now-m.leaves[id] <= leaveTicks && m.Votes(int(id)-1) && !m.silent(id, silentTicks)
 }
 
 // voterToRelease returns a voter that leaves and may be removed, because all other voters are up to date.
@@ -115,7 +124,7 @@ func (m *Member) voterToRelease() (id uint64, ok bool) {
 	working := m.livePeers()
 	for _, voter := range m.conf.GetVoters() {
 		ended := m.isSubmitter() && m.gone[voter] || !working[int(voter)-1]
-		if m.leaves[voter] && ended && (id == 0 || m.byRank(voter, id) > 0) {
+		if m.leaving(voter) && ended && (id == 0 || m.byRank(voter, id) > 0) {
 			id = voter
 		}
 	}

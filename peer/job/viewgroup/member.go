@@ -74,7 +74,7 @@ type Member struct {
 	held   bool            // true if some of wanted waits for a change of the membership
 	gone   map[uint64]bool // peers that have left the job
 	former map[uint64]bool // peers that were removed from the group
-	leaves map[uint64]bool // voters that are about to leave, as far as they have told this peer: see Leave
+	leaves map[uint64]int  // peers that are about to leave (Leave), and when they have told this one so first
 	logged int             // size of the log in bytes
 
 	accusers  map[view.Process]map[int]bool // peers that have proposed the failure, jurors or not
@@ -135,7 +135,7 @@ func New(c Config) (*Member, error) {
 	if c.IDs == nil || c.Verify == nil || c.Sign == nil {
 		return nil, errors.New("view group: without the identities of its peers")
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), leaves: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), contacts: contacts{heard: make(map[uint64]int)}, claimedAt: -leadTicks - 1}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), leaves: make(map[uint64]int), accusers: make(map[view.Process]map[int]bool), contacts: contacts{heard: make(map[uint64]int)}, claimedAt: -leadTicks - 1}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)

@@ -94,7 +94,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	if submitter := uint64(m.lastSubmitter()) + 1; slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: &submitter}
 	}
-	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.leaves[id] || m.silent(id, silentTicks) })
+	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.leaving(id) || m.silent(id, silentTicks) })
 	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool {
 		return !m.heardRecently(id) || !m.follows(id) || !m.proofs.mayVote(int(id)-1) || m.replaces(id)
 	})
@@ -149,7 +149,7 @@ func (m *Member) rank(id uint64) int {
 			rank = 2
 		}
 	}
-	if m.leaves[id] {
+	if m.leaving(id) {
 		rank = 6
 	}
 	switch int(id) - 1 {

@@ -56,7 +56,7 @@ var mutants = []mutate.Mutant{
 	{"a returned submitter's peer votes and leads", "membership.go",
 		" || better {", " || better && false {", "the submitter's peer returns after its replacement"},
 	{"a voter that leaves is replaced", "membership.go",
-		"	if m.leaves[id] {\n		rank = 6", "	if m.leaves[id] {\n		rank = 0", "a voter leaves, and a member is lost"},
+		"	if m.leaving(id) {\n		rank = 6", "	if m.leaving(id) {\n		rank = 0", "a voter leaves, and a member is lost"},
 	{"a voter that leaves remains until it is replaced", "leave.go",
 		"(relieved || ", "(true || relieved || ", "two voters leave, and the submitter's peer is lost"},
 	{"a voter that leaves fails its own processes", "leave.go",
