@@ -33,7 +33,7 @@ func (s *viewsState) voting(self p2ppeer.ID) bool {
 }
 
 // leaveViews ends this peer's part in the view group. It may be a voter, and the submitter may be lost at the same
-// time. The group therefore goes on without the job until the other peers do not need this peer's vote, unless the
+// time. The group therefore continues without the job until the other peers do not need this peer's vote, unless the
 // submitter has ended the job here.
 func (j *job) leaveViews() {
 	switch g := j.views.group; {

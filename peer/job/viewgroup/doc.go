@@ -49,7 +49,7 @@
 //
 // A peer receives the views in order, and may lag behind. Each view follows from the previous one by a
 // Change. Package replication relies on nothing else. For small groups, TestEveryInterleaving explores
-// every order of proposals, messages, elections, a newcomer known to one or several members, a crash and a
+// every order of proposals, messages, elections, a newcomer known to one or several members, a voter that leaves, a crash and a
 // cut. Random tests cover larger groups.
 //
 // Nothing is stored on disk. A peer that has crashed has failed permanently within its job, and does not
@@ -59,8 +59,8 @@
 //
 // There is no progress without a majority of the members. A job on one peer and the submitter's peer
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
-// moment, the job ends. If the submitter and one other peer are left after a voter has left, the loss of either ends
-// the job.
+// moment, the job ends. If only the submitter's peer and one other are left after a voter has left, only
+// the submitter's peer votes.
 //
 // A leader that lies can withhold entries, or order the changes of other peers as it likes. It can take the vote of
 // the submitter's peer or keep it out, until that peer orders an election, some six seconds later. The order has no

@@ -20,14 +20,14 @@ import (
 // follows is lawful without it.
 
 const (
-	// leaveTicks is the time after which a peer that leaves goes in any case. It is longer than the others take to do
-	// without a silent submitter, with some elections before that.
+	// leaveTicks bounds the time for which a peer that leaves remains a member. It is longer than the others need to
+	// remove the vote of a silent submitter, with some elections before that.
 	leaveTicks = 3 * cutOffTicks
 	// graceTicks is how long a peer that leaves remains without a vote. The leader may be about to promote it. If the
 	// leader is lost meanwhile, the next one may not know yet that this peer has lost its vote.
 	graceTicks = 2 * electionTicks
 	// settleTicks is the time between two changes of the membership while a voter leaves, which is not urgent. All
-	// members then know the first change, also if the leader is lost with the second one.
+	// members then know the first change, even if the leader is lost with the second one.
 	settleTicks = 2 * heartbeatTicks
 )
 

@@ -51,7 +51,7 @@ type leavers struct {
 	peers   int
 	leave   map[int]int // by peer: time in ticks
 	remains int         // peer that remains
-	before  int         // the job goes on if the submitter is killed before this time; 0: whenever it is killed
+	before  int         // the job continues if the submitter is killed before this time; 0: whenever it is killed
 }
 
 // run lets the peers leave. The peer that remains must then be able to decide.
