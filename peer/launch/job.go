@@ -343,9 +343,7 @@ func (j *job) cleanUp() {
 	if j.detection.group != nil {
 		j.detection.group.Close()
 	}
-	if j.views.group != nil {
-		j.views.group.Close()
-	}
+	j.leaveViews()
 	if err := j.confinement.removeGroups(nil); err != nil {
 		j.log.Error().Err(err).Msg("control group not removed")
 	}

@@ -32,6 +32,19 @@ func (s *viewsState) voting(self p2ppeer.ID) bool {
 	return s.votes(self) && s.group.Contact() != viewgroup.CutOff
 }
 
+// leaveViews ends this peer's part in the view group. It may be a voter, and the submitter may be lost at the same
+// time. The group therefore continues without the job until the other peers do not need this peer's vote, unless the
+// submitter has ended the job here.
+func (j *job) leaveViews() {
+	switch g := j.views.group; {
+	case g == nil:
+	case j.presence.asked || errors.Is(j.ended, errOver):
+		g.Close()
+	default:
+		g.Leave()
+	}
+}
+
 // partitioned reports whether the majority has been out of reach for as long as a silent peer is tolerated. It
 // reports that once.
 func (s *viewsState) partitioned(hang time.Duration, now time.Time) bool {

@@ -23,7 +23,8 @@
 // The submitter's peer leads whenever it can. If it is silent for as long as a cut-off takes, it loses its
 // vote until it is back. If its process is killed, the next one joins as a newcomer, under another number (see
 // Newcomer). A peer that has left the job is removed from the group. The group then tolerates the loss of
-// another member. Each member reports its contact with the majority. InTouch is the normal state. Absent
+// another member. A voter that ends its part of the job asks the leader to be replaced, and remains a voter until then
+// (Group.Leave). Each member reports its contact with the majority. InTouch is the normal state. Absent
 // means that the silence of other peers may be its own fault. CutOff means that it has to stop.
 //
 // # Members that lie
@@ -49,7 +50,7 @@
 //
 // A peer receives the views in order, and may lag behind. Each view follows from the previous one by a
 // Change. Package replication relies on nothing else. For small groups, TestEveryInterleaving explores
-// every order of proposals, messages, elections, a newcomer known to one or several members, a crash and a
+// every order of proposals, messages, elections, a newcomer known to one or several members, a voter that leaves, a crash and a
 // cut. Random tests cover larger groups.
 //
 // Nothing is stored on disk. A peer that has crashed has failed permanently within its job, and does not
@@ -59,7 +60,8 @@
 //
 // There is no progress without a majority of the members. A job on one peer and the submitter's peer
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
-// moment, the job ends.
+// moment, the job ends. If only the submitter's peer and one other are left after a voter has left, only
+// the submitter's peer votes.
 //
 // A leader that lies can withhold entries, or order the changes of other peers as it likes. It can take the vote of
 // the submitter's peer or keep it out, until that peer orders an election, some six seconds later. The order has no

@@ -42,7 +42,8 @@ type Group struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // run, the writers and the readers
 	inbox  chan received
-	wake   chan struct{} // signals that gone, introduced or proposed has grown
+	wake   chan struct{} // signals that gone, introduced or proposed has grown, or that leaving is set
+	left   chan struct{} // closed when a group that this peer leaves may be closed
 
 	mu         sync.Mutex             // also held while ctx is cancelled
 	peers      map[int]*peer          // by number; a submitter may omit most of them
@@ -50,6 +51,7 @@ type Group struct {
 	gone       []int                  // peers not yet passed to the member
 	introduced []Newcomer             // likewise
 	proposed   []Proposal             // likewise
+	leaving    bool                   // Leave was called
 	inbound    map[int]network.Stream // one per peer
 	contact    Contact                // latest known to the member
 	err        error                  // likewise; see Err
@@ -85,6 +87,7 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 		log:     s.log.With().Str("job", c.Job).Logger(),
 		inbox:   make(chan received, 64),
 		wake:    make(chan struct{}, 1),
+		left:    make(chan struct{}),
 		peers:   make(map[int]*peer),
 		numbers: make(map[p2ppeer.ID]int),
 		inbound: make(map[int]network.Stream),
@@ -274,6 +277,26 @@ func (g *Group) Close() {
 	}
 }
 
+// Leave leaves the group when the other peers do not need this peer's vote any more, within leaveTicks, and returns
+// at once. If all processes of this peer have ended, they fail in the view meanwhile. Join, for the same job, and
+// Service.Close end that early. A function of the GroupConfig may still be called at first.
+func (g *Group) Leave() {
+	g.mu.Lock()
+	g.leaving = true
+	g.mu.Unlock()
+	g.ring()
+	if !g.service.closeLater(g) {
+		g.Close()
+	}
+}
+
+// leaves reports whether Leave was called.
+func (g *Group) leaves() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leaving
+}
+
 // run owns the member: it passes events to it and carries out its output.
 func (g *Group) run() {
 	ticker := time.NewTicker(TickPeriod)
@@ -293,14 +316,18 @@ func (g *Group) run() {
 			}
 			g.carryOut(g.member.Tick())
 			g.notice()
+			if g.member.Left() {
+				close(g.left)
+				return
+			}
 		}
 	}
 }
 
-// passRequests passes the requests of Introduce, Gone and Propose to the member.
+// passRequests passes the requests of Introduce, Gone, Propose and Leave to the member.
 func (g *Group) passRequests() {
 	g.mu.Lock()
-	gone, introduced, proposed := g.gone, g.introduced, g.proposed
+	gone, introduced, proposed, leaving := g.gone, g.introduced, g.proposed, g.leaving
 	g.gone, g.introduced, g.proposed = nil, nil, nil
 	g.mu.Unlock()
 	for _, n := range introduced {
@@ -311,6 +338,10 @@ func (g *Group) passRequests() {
 	}
 	for _, p := range proposed {
 		g.carryOut(g.member.Propose(p))
+	}
+	if leaving { // the job, which the functions refer to, has ended here
+		g.config.Committed, g.config.Came, g.config.Contact = func([]Committed, view.View) {}, func(Newcomer) {}, func(Contact) {}
+		g.carryOut(g.member.Leave())
 	}
 }
 

@@ -31,8 +31,8 @@ func (m *Member) maintain() {
 		return
 	default:
 		_ = m.node.ProposeConfChange(c) // repeated if it is lost
+		m.tended = max(m.now, 1)
 	}
-	m.tended = max(m.now, 1)
 }
 
 // id returns the number of this peer in the log.
@@ -44,10 +44,11 @@ func (m *Member) id() uint64 { return uint64(m.config.Self) + 1 }
 // get it while this peer's log has entries that the other one lacks.
 func (m *Member) transferLeadership() {
 	others := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
-		return id == m.id() || !m.heardRecently(id) || !m.follows(id)
+		return id == m.id() || !m.upToDate(id) || !m.follows(id)
 	})
 	if len(others) > 0 {
 		m.node.TransferLeader(slices.MinFunc(others, m.byRank))
+		m.tended = max(m.now, 1)
 	}
 }
 
@@ -74,18 +75,18 @@ func (m *Member) returnLeadership() {
 //   - The number of voters is that of Members. New voters must follow the log and know who votes, and are chosen by rank. A
 //     better one replaces a voter only if no voter is silent, because there is one voter more for a moment.
 //   - Of two voters, only one keeps its vote, because a group of two needs both.
+//   - A voter that leaves is removed if there is no learner to replace it.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
-	working := m.livePeers()
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
+	if m.now-m.changedAt < settleTicks && slices.ContainsFunc(voters, m.stays) {
+		return nil
+	}
+	working := m.livePeers()
 	for _, id := range slices.Concat(voters, learners) {
 		ended := !working[int(id)-1]
-		mayGo := m.isSubmitter() || ended // see lawful
+		mayGo := (m.isSubmitter() || ended) && !m.stays(id) // see lawful
 		if m.gone[id] && mayGo || ended && (m.isReplaced(id) || m.missing(id, silentTicks)) {
-			c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
-			if m.isSubmitter() {
-				c.Context = m.config.removalContext(int(id) - 1)
-			}
-			return c
+			return m.removalOf(id)
 		}
 	}
 	if len(m.newcomers) > 0 {
@@ -94,7 +95,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	if submitter := uint64(m.lastSubmitter()) + 1; slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: &submitter}
 	}
-	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.silent(id, silentTicks) })
+	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.leaving(id) || m.silent(id, silentTicks) })
 	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool {
 		return !m.heardRecently(id) || !m.follows(id) || !m.proofs.mayVote(int(id)-1) || m.replaces(id)
 	})
@@ -110,7 +111,19 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	if len(voters) > want(answering) {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(m.voterToRemove())}
 	}
+	if id, ok := m.voterToRelease(); ok && len(answering) == 0 {
+		return m.removalOf(id)
+	}
 	return nil
+}
+
+// removalOf returns the change that removes a peer.
+func (m *Member) removalOf(id uint64) *raftpb.ConfChange {
+	c := &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
+	if m.isSubmitter() {
+		c.Context = m.config.removalContext(int(id) - 1)
+	}
+	return c
 }
 
 // voterToRemove returns the voter that loses its vote. Voters that do not answer come first, since the others
@@ -128,13 +141,17 @@ func (m *Member) voterToRemove() uint64 {
 
 // rank returns a peer's preference as a member, 0 for the most preferred: the submitter's peer, which finds
 // newcomers. Peers with processes in the view follow, then peers whose processes have all failed, since
-// they are about to leave. Within both groups this peer comes first, since it leads.
+// they are about to leave, then those that leave already (Leave). Within each group this peer comes first, since
+// it leads.
 func (m *Member) rank(id uint64) int {
 	rank := 4
 	for p, peer := range m.config.RunsOn {
 		if peer == int(id)-1 && m.view.Has(p) {
 			rank = 2
 		}
+	}
+	if m.leaving(id) {
+		rank = 6
 	}
 	switch int(id) - 1 {
 	case m.lastSubmitter():
@@ -217,7 +234,7 @@ func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil || !m.lawful(&c) {
 		return
 	}
-	m.tended = 0
+	m.tended, m.changedAt = 0, m.now
 	m.setConf(m.node.ApplyConfChange(&c))
 	if c.GetType() == raftpb.ConfChangeRemoveNode {
 		m.former[c.GetNodeId()] = true // no number is reused

@@ -55,6 +55,12 @@ var mutants = []mutate.Mutant{
 		"slices.Contains(voters, submitter) && m.missing", "submitter == 0 && m.missing", "the submitter's peer is silent for long, and another one is lost"},
 	{"a returned submitter's peer votes and leads", "membership.go",
 		" || better {", " || better && false {", "the submitter's peer returns after its replacement"},
+	{"a voter that leaves is replaced", "membership.go",
+		"	if m.leaving(id) {\n		rank = 6", "	if m.leaving(id) {\n		rank = 0", "a voter leaves, and a member is lost"},
+	{"a voter that leaves remains until it is replaced", "leave.go",
+		"(relieved || ", "(true || relieved || ", "two voters leave, and the submitter's peer is lost"},
+	{"a voter that leaves fails its own processes", "leave.go",
+		"if m.view.Live(p) && m.config.RunsOn[p] == m.config.Self {", "if false {", "a voter leaves that no learner can replace"},
 	{"a leader has the votes of a majority", "check.go",
 		"k.followers(in.from, term), in.behind) {", "k.followers(in.from, term), in.behind) && false {", "a peer says that it leads"},
 	{"votes are signed", "statement.go",
@@ -94,7 +100,7 @@ var mutants = []mutate.Mutant{
 // core are the files that the exploration needs, without those of the service, so that a mutant builds
 // within a second.
 var core = []string{
-	"doc.go", "contact.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "logger.go",
+	"doc.go", "contact.go", "proposal.go", "member.go", "membership.go", "leave.go", "newcomer.go", "logger.go",
 	"voterchange.go", "receive.go", "relay.go", "statement.go", "chain.go", "check.go", "justify.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "lies_test.go", "norace_test.go",
 }

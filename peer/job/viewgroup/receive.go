@@ -22,6 +22,7 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
+	m.noteLeaves(from, msg)
 	err = errors.Join(m.receiveSigners(msg.GetSigners()), m.proofs.receiveHeads(msg.GetHeads()))
 	m.noteFound()
 	if err != nil || r == nil || m.broken != nil {

@@ -16,7 +16,7 @@ var (
 )
 
 // TestV1RandomSchedules drops and delays messages, separates the peers and single links for a while, and crashes peers
-// as long as a majority of the members remains. It stops processes of the submitter, and starts others beside them.
+// as long as a majority of the members remains. It lets peers leave. It stops processes of the submitter, and starts others beside them.
 // Then all proposed changes are committed, unless a former process of the submitter lives.
 func TestV1RandomSchedules(t *testing.T) {
 	first := *seed
@@ -43,6 +43,7 @@ func runSchedule(t *testing.T, seed uint64) {
 	quiet := 0 // no crash before this time: a separated peer may be about to be removed
 	for range 400 {
 		w.tick()
+		w.removeLeft()
 		i := random.IntN(len(w.members))
 		if w.submitterLost() && random.IntN(4) == 0 {
 			i = w.submitter()
@@ -63,6 +64,8 @@ func runSchedule(t *testing.T, seed uint64) {
 			if p, ok := w.joiner(random.IntN(peers - 1)); ok {
 				w.comesAs(p, w.told(i, random)...)
 			}
+		case random.IntN(100) == 0 && !w.isSubmitter(i):
+			w.leave(i)
 		case random.IntN(20) == 0:
 			w.propose(i, random.IntN(peers-1), view.Failed)
 		case random.IntN(20) == 0:
@@ -86,6 +89,15 @@ func runSchedule(t *testing.T, seed uint64) {
 		return
 	}
 	w.settle()
+}
+
+// removeLeft removes the peers that leave and have no vote. One that has been cut off could take the majority with it.
+func (w *world) removeLeft() {
+	for i, m := range w.members {
+		if m != nil && m.Left() && !w.latest().Votes(i) {
+			w.crash(i)
+		}
+	}
 }
 
 // formerProcessLives reports whether a process of the submitter has not crashed although there is a later one.
@@ -130,7 +142,8 @@ func (w *world) survivesWithout(i int) bool {
 		if m == nil || w.stopped[k] || w.isSubmitter(k) && k < w.submitter() { // see Group.writerTo
 			continue
 		}
-		if m.tended > 0 || !slices.Equal(m.conf.GetVoters(), voters) {
+		leaves := m.leftAt > 0 && m.Votes(k) // two voters may be left without it at any moment
+		if m.tended > 0 || leaves || !slices.Equal(m.conf.GetVoters(), voters) {
 			return false
 		}
 		if k != i && slices.Contains(voters, uint64(k)+1) {

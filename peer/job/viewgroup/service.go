@@ -54,7 +54,7 @@ type Service struct {
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	wg      sync.WaitGroup    // one per inbound stream
+	wg      sync.WaitGroup    // one per inbound stream, and per group that this peer leaves
 	waiting *misconduct.Quota // of streams that wait for their group
 
 	mu     sync.Mutex
@@ -96,7 +96,7 @@ type GroupConfig struct {
 	Contact   func(Contact)
 }
 
-// Join makes this peer take part in the group of a job. The caller must close the Group.
+// Join makes this peer take part in the group of a job. The caller must close or leave the Group.
 func (s *Service) Join(c GroupConfig) (*Group, error) {
 	doing := fmt.Sprintf("join the view group of job %q", c.Job)
 	if err := s.validate(c); err != nil {
@@ -116,6 +116,11 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	for _, before := range s.leaving() {
+		if before.config.Job == c.Job { // this peer comes again, under another number
+			before.Close()
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,8 +245,52 @@ func (s *Service) await(job string) *Group {
 	}
 }
 
-// Close leaves all groups. It returns when all goroutines of the service have ended.
+// closeLater closes a group once this peer may leave it. It returns false if the service is closed.
+func (s *Service) closeLater(g *Group) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return false
+	}
+	s.wg.Go(func() { // ends with the group
+		select {
+		case <-g.left:
+		case <-g.ctx.Done():
+		}
+		g.Close()
+	})
+	return true
+}
+
+// leaving returns the groups that this peer leaves.
+func (s *Service) leaving() (groups []*Group) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		if g.leaves() {
+			groups = append(groups, g)
+		}
+	}
+	return groups
+}
+
+// leaveTimeout is how long Close waits for groups that this peer leaves to do without its vote. A leader that answers
+// replaces a voter in that time.
+const leaveTimeout = time.Second
+
+// awaitLeaving waits until this peer has no vote in the groups that it leaves.
+func (s *Service) awaitLeaving() {
+	tick := time.NewTicker(TickPeriod)
+	defer tick.Stop()
+	votes := func(g *Group) bool { return g.Votes(s.host.ID()) }
+	for late := time.Now().Add(leaveTimeout); slices.ContainsFunc(s.leaving(), votes) && time.Now().Before(late); {
+		<-tick.C
+	}
+}
+
+// Close leaves all groups, within leaveTimeout. It returns when all goroutines of the service have ended.
 func (s *Service) Close() error {
+	s.awaitLeaving()
 	s.host.RemoveStreamHandler(Protocol)
 	s.mu.Lock()
 	s.cancel()

@@ -61,10 +61,11 @@ const (
 	tells      // tells from that to is lost
 	deceives   // the liar tells a lie
 	resumes    // the submitter's new process starts
+	leaves     // it goes when it may
 )
 
 func (e event) String() string {
-	names := []string{"proposal", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells", "lies", "resumes"}
+	names := []string{"proposal", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells", "lies", "resumes", "leaves"}
 	return fmt.Sprintf("%s %d>%d", names[e.kind], e.from, e.to)
 }
 
@@ -276,6 +277,7 @@ func (g *whole) events() (evs []event) {
 func (g *whole) apply(e event) {
 	g.calm = g.calm && e.kind != waits && e.kind != crashes && e.kind != cut
 	defer func() {
+		g.removeLeft()
 		if g.calm && !g.members[submitterPeer].Leads() {
 			g.fail("V4: the submitter's peer, which all hear, does not lead any more")
 		}
@@ -315,6 +317,8 @@ func (g *whole) apply(e event) {
 		g.carry(e.to, g.members[e.to].Introduce(invite(Newcomer{Peer: e.from, ID: idOf(e.from), Process: joins().Process})))
 	case tells:
 		g.carry(e.from, m.Gone(e.to))
+	case leaves:
+		g.carry(e.from, m.Leave())
 	case resumes:
 		g.left.resumes--
 		g.unmet[e.from] = false
@@ -331,6 +335,21 @@ func (g *whole) signed(author int, c view.Change) Proposal {
 	p := Proposal{Change: c, Author: author}
 	p.Signature = signs(submitterPeer)(p.statement())
 	return p
+}
+
+// leaver reports whether a member leaves.
+func (g *whole) leaver() bool {
+	return slices.ContainsFunc(g.members, func(m *Member) bool { return m.leftAt > 0 && !g.crashed[m.config.Self] })
+}
+
+// removeLeft removes the members that leave and may go.
+func (g *whole) removeLeft() {
+	for i, m := range g.members {
+		if !g.crashed[i] && m.Left() {
+			g.crashed[i] = true
+			g.lose(i)
+		}
+	}
 }
 
 // lose drops all messages in transit from and to a member.
@@ -368,11 +387,16 @@ func (g *whole) settle() {
 			}
 		}
 	}
-	for range cutOffTicks + 5*electionTicks { // time to replace the submitter's peer and to elect another leader
+	rest := cutOffTicks + 5*electionTicks // time to replace the submitter's peer and to elect another leader
+	if g.leaver() {
+		rest += graceTicks + 2*electionTicks
+	}
+	for range rest {
 		for i, m := range g.members {
 			if !g.crashed[i] && !(i == g.resumed && g.unmet[i]) {
 				g.carry(i, m.Tick())
 				g.quieten() // one after the other: equal timeouts would split the vote forever
+				g.removeLeft()
 			}
 		}
 	}
@@ -392,6 +416,9 @@ func (g *whole) settle() {
 		return // it may withhold anything
 	}
 	g.checkResumed(leader)
+	if g.leaver() {
+		g.fail("a member that leaves is still there")
+	}
 	if leader.wantedMembership() != nil {
 		g.fail("peer %d, which leads, does not get the membership into order: %v", leads, leader.conf)
 	}
@@ -485,7 +512,7 @@ func (m *Member) state() string {
 		coming = append(coming, n.Peer)
 	}
 	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
-		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.claimedAt, m.settledAt, m.ledAt, m.tended, m.broken, m.proofs.state())
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.leaves, m.leftAt, m.votedAt, m.changedAt, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.claimedAt, m.settledAt, m.ledAt, m.tended, m.broken, m.proofs.state())
 }
 
 // state describes everything in k that the next steps depend on. Maps print in the order of their keys.

@@ -157,6 +157,7 @@ type Message struct {
 	Ballot        *Statement             `protobuf:"bytes,8,opt,name=ballot,proto3" json:"ballot,omitempty"`     // statement of the sender about the content of raft
 	Signers       []*Newcomer            `protobuf:"bytes,9,rep,name=signers,proto3" json:"signers,omitempty"`   // newcomers that have signed statements in this message, without their rows
 	After         uint64                 `protobuf:"varint,10,opt,name=after,proto3" json:"after,omitempty"`     // the submitter's peer asks for the entries after this index; 0: it asks for no entries
+	Leaves        bool                   `protobuf:"varint,11,opt,name=leaves,proto3" json:"leaves,omitempty"`   // the sender is about to leave the group, and asks the leader for another voter in its place
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -259,6 +260,13 @@ func (x *Message) GetAfter() uint64 {
 		return x.After
 	}
 	return 0
+}
+
+func (x *Message) GetLeaves() bool {
+	if x != nil {
+		return x.Leaves
+	}
+	return false
 }
 
 // Statement is a signed statement of a member.
@@ -595,7 +603,7 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x05Hello\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\x12\x1c\n" +
-	"\tsignature\x18\x03 \x01(\fR\tsignature\"\xf9\x02\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\"\x91\x03\n" +
 	"\aMessage\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\rR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x12\n" +
@@ -607,7 +615,8 @@ const file_viewgroup_proto_rawDesc = "" +
 	"\x06ballot\x18\b \x01(\v2\x1b.p2pmpi.viewgroup.StatementR\x06ballot\x124\n" +
 	"\asigners\x18\t \x03(\v2\x1a.p2pmpi.viewgroup.NewcomerR\asigners\x12\x14\n" +
 	"\x05after\x18\n" +
-	" \x01(\x04R\x05after\"\xd4\x02\n" +
+	" \x01(\x04R\x05after\x12\x16\n" +
+	"\x06leaves\x18\v \x01(\bR\x06leaves\"\xd4\x02\n" +
 	"\tStatement\x124\n" +
 	"\x04kind\x18\x01 \x01(\x0e2 .p2pmpi.viewgroup.Statement.KindR\x04kind\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\rR\x02by\x12\x12\n" +
