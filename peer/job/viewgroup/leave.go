@@ -44,10 +44,10 @@ func (m *Member) Leave() Output {
 }
 
 // Left reports whether a peer that leaves may go: it has had no vote for graceTicks, or its vote is of no use, or its
-// time is over.
+// time is over. A peer that is cut off stays, since the others may be electing a leader and need its vote.
 func (m *Member) Left() bool {
 	relieved := m.now-m.votedAt > graceTicks
-	return m.leftAt > 0 && (relieved || m.Contact() == CutOff || m.now-m.leftAt > leaveTicks || !m.othersWork())
+	return m.leftAt > 0 && (relieved || m.broken != nil || m.now-m.leftAt > leaveTicks || !m.othersWork())
 }
 
 // othersWork reports whether another peer has a live process. Otherwise no change of the view is left to agree on.
