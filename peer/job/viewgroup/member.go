@@ -74,24 +74,22 @@ type Member struct {
 	held   bool            // true if some of wanted waits for a change of the membership
 	gone   map[uint64]bool // peers that have left the job
 	former map[uint64]bool // peers that were removed from the group
-	leaves map[uint64]int  // peers that are about to leave (Leave), and when they have told this one so first
 	logged int             // size of the log in bytes
 
 	accusers  map[view.Process]map[int]bool // peers that have proposed the failure, jurors or not
 	newcomers []Newcomer                    // introduced here and not admitted yet
 
 	contacts
-	leader    uint64  // leader at the last proposal of wanted; 0 if none
-	proposed  int     // time of that proposal
-	followed  int     // last time that this peer did not lead, or transferred the leadership
-	claimedAt int     // last time that this peer, the submitter's, took the leadership, or gave it to another one
-	settledAt int     // last time that this peer, the submitter's, heard a leader, or no majority
-	tended    int     // time of a pending change of the membership; 0 if none
-	leftAt    int     // time since which this peer is about to leave; 0: it is not
-	votedAt   int     // last time that it had a vote since then; at first, that time itself
-	changedAt int     // time of the last change of the membership
-	broken    error   // error that ended this peer's part in the group; nil if none
-	proofs    *proofs // what justifies messages
+	leader     uint64     // leader at the last proposal of wanted; 0 if none
+	proposed   int        // time of that proposal
+	followed   int        // last time that this peer did not lead, or transferred the leadership
+	claimedAt  int        // last time that this peer, the submitter's, took the leadership, or gave it to another one
+	settledAt  int        // last time that this peer, the submitter's, heard a leader, or no majority
+	tended     int        // time of a pending change of the membership; 0 if none
+	departures departures // peers that are about to leave
+	changedAt  int        // time of the last change of the membership
+	broken     error      // error that ended this peer's part in the group; nil if none
+	proofs     *proofs    // what justifies messages
 }
 
 // A Message is a message between the Members of two peers, which are named by their numbers.
@@ -135,7 +133,7 @@ func New(c Config) (*Member, error) {
 	if c.IDs == nil || c.Verify == nil || c.Sign == nil {
 		return nil, errors.New("view group: without the identities of its peers")
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), leaves: make(map[uint64]int), accusers: make(map[view.Process]map[int]bool), contacts: contacts{heard: make(map[uint64]int)}, claimedAt: -leadTicks - 1}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), departures: departures{said: make(map[uint64]int)}, accusers: make(map[view.Process]map[int]bool), contacts: contacts{heard: make(map[uint64]int)}, claimedAt: -leadTicks - 1}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)

@@ -4,14 +4,16 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"math"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"go.etcd.io/raft/v3/tracker"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
 // maintain makes the leader maintain the membership. A peer that has no live process and does not answer is
@@ -33,6 +35,45 @@ func (m *Member) maintain() {
 		_ = m.node.ProposeConfChange(c) // repeated if it is lost
 		m.tended = max(m.now, 1)
 	}
+}
+
+// certify adds to a change that this peer, which leads, proposes what shows that the last voterChange is committed. It
+// reports false while this peer cannot show that.
+func (m *Member) certify(c *raftpb.ConfChange) bool {
+	if isIntroduction(c) {
+		return true
+	}
+	index, _ := m.store.LastIndex()
+	last := m.lastVoterChange(index + 1)
+	if last.index == 0 {
+		return true
+	}
+	told := contextOf(c)
+	if last.index <= m.node.BasicStatus().Applied {
+		told.Settled = last.proof(m.proofs)
+	}
+	if told.Settled == nil {
+		return false
+	}
+	told.Signers = m.proofs.newcomersIn(told.Settled)
+	context, err := proto.Marshal(told)
+	if err != nil {
+		panic(err) // only for text that is not UTF-8; the message has no text
+	}
+	c.Context = context
+	return true
+}
+
+// lastVoterChange returns the last voterChange in the log before an index.
+func (m *Member) lastVoterChange(before uint64) voterChange {
+	applied := m.node.BasicStatus().Applied
+	entries, _ := m.store.Entries(applied+1, max(before, applied+1), math.MaxUint64)
+	for _, e := range slices.Backward(entries) {
+		if c := voterChangeIn(e); c != nil {
+			return newVoterChange(m.proofs.voters, e.GetIndex(), c)
+		}
+	}
+	return m.proofs.changed
 }
 
 // id returns the number of this peer in the log.
@@ -95,7 +136,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 	if submitter := uint64(m.lastSubmitter()) + 1; slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: &submitter}
 	}
-	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.leaving(id) || m.silent(id, silentTicks) })
+	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.departures.include(id) || m.silent(id, silentTicks) })
 	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool {
 		return !m.heardRecently(id) || !m.follows(id) || !m.proofs.mayVote(int(id)-1) || m.replaces(id)
 	})
@@ -126,6 +167,32 @@ func (m *Member) removalOf(id uint64) *raftpb.ConfChange {
 	return c
 }
 
+// voterToRelease returns a voter that leaves and may be removed, because all other voters are up to date.
+func (m *Member) voterToRelease() (id uint64, ok bool) {
+	working := m.livePeers()
+	for _, voter := range m.conf.GetVoters() {
+		ended := m.isSubmitter() && m.gone[voter] || !working[int(voter)-1]
+		if m.departures.include(voter) && ended && (id == 0 || m.byRank(voter, id) > 0) {
+			id = voter
+		}
+	}
+	behind := slices.ContainsFunc(m.conf.GetVoters(), func(other uint64) bool { return other != id && !m.upToDate(other) })
+	return id, id != 0 && len(m.conf.GetVoters()) > 1 && !behind
+}
+
+// upToDate reports whether a peer was heard recently, and knows who votes. Otherwise it might soon lead with the vote of
+// a peer that was removed and does not know it, and the present voters would not follow it. Each peer believes the
+// submitter's peer at once who votes.
+func (m *Member) upToDate(id uint64) bool {
+	knows := m.isSubmitter() || slices.Equal(m.proofs.knows[int(id)-1], m.proofs.voters)
+	return id == m.id() || m.heardRecently(id) && knows
+}
+
+// stays reports whether a voter that leaves still answers. It is then replaced before it is removed.
+func (m *Member) stays(id uint64) bool {
+	return m.departures.inTime(id, m.now) && m.Votes(int(id)-1) && !m.silent(id, silentTicks)
+}
+
 // voterToRemove returns the voter that loses its vote. Voters that do not answer come first, since the others
 // must form a majority; otherwise it is the last by rank. The submitter's peer is never taken for silent
 // here.
@@ -150,7 +217,7 @@ func (m *Member) rank(id uint64) int {
 			rank = 2
 		}
 	}
-	if m.leaving(id) {
+	if m.departures.include(id) {
 		rank = 6
 	}
 	switch int(id) - 1 {
@@ -228,7 +295,7 @@ func (m *Member) follows(id uint64) (follows bool) {
 // has written it, and all peers ignore it.
 func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	if c := voterChangeIn(e); c != nil {
-		m.proofs.changed = m.proofs.newVoterChange(e.GetIndex(), c)
+		m.proofs.changed = newVoterChange(m.proofs.voters, e.GetIndex(), c)
 	}
 	var c raftpb.ConfChange
 	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil || !m.lawful(&c) {
@@ -350,4 +417,68 @@ func (m *Member) admitNewcomer(out *Output, c *raftpb.ConfChange) {
 	}
 	m.newcomers = slices.DeleteFunc(m.newcomers, n.excludes)
 	out.Came = append(out.Came, n)
+}
+
+// Leave reports that this peer is about to leave the job, and that all its processes have ended. It remains a
+// member until Left returns true.
+func (m *Member) Leave() Output {
+	m.departures.begin(m.id(), m.now)
+	m.attempt(func() error { m.maintain(); return nil })
+	out := m.ready()
+	m.sayLeaves(&out)
+	return out
+}
+
+// Left reports whether a peer that leaves may go: it has had no vote for some time, or its vote is of no use, or its
+// time is over. A peer that is cut off stays, since the others may be electing a leader and need its vote.
+func (m *Member) Left() bool {
+	return m.departures.over(m.now) || m.departures.since > 0 && (m.broken != nil || !m.othersWork())
+}
+
+// othersWork reports whether another peer has a live process. Otherwise no change of the view is left to agree on.
+func (m *Member) othersWork() bool {
+	for p, peer := range m.config.RunsOn {
+		if peer != m.config.Self && m.view.Live(p) {
+			return true
+		}
+	}
+	return false
+}
+
+// continueLeaving repeats what a peer that leaves has told, since messages may be lost and leaders change. If the
+// processes of this peer are still live in the view after absentTicks, the submitter does not fail them: it is silent.
+// This peer then does.
+func (m *Member) continueLeaving(out *Output) {
+	if m.departures.since == 0 {
+		return
+	}
+	if m.Votes(m.config.Self) {
+		m.departures.voted = m.now
+	}
+	if m.now%heartbeatTicks != 0 {
+		return
+	}
+	m.sayLeaves(out)
+	if m.now-m.departures.since < absentTicks {
+		return
+	}
+	for _, p := range m.view.Processes() {
+		if m.view.Live(p) && m.config.RunsOn[p] == m.config.Self {
+			failed := Proposal{Change: view.Change{Process: p, To: view.Failed}, Author: m.config.Self}
+			failed.Signature = m.config.Sign(failed.statement())
+			out.add(m.Propose(failed))
+		}
+	}
+}
+
+// sayLeaves tells the voters that this peer leaves. Each of them may lead next, and must not promote a peer that has
+// just been demoted for that.
+func (m *Member) sayLeaves(out *Output) {
+	for _, id := range m.conf.GetVoters() {
+		if id != m.id() {
+			msg := m.message(int(id) - 1)
+			msg.Leaves = true
+			out.Send = append(out.Send, msg)
+		}
+	}
 }

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
 
 // Step handles a message from the peer with number from. A message that no correct peer sends is an error
@@ -335,4 +337,37 @@ func (m *Member) receiveSigners(signers []*pb.Newcomer) error {
 		}
 	}
 	return nil
+}
+
+// accepts reports whether this peer accepts the voterChange in a message of the leader, if there is one that it does not
+// have. The change begins the entries, and shows that the previous one is committed. That one is then committed here
+// together with r.
+func (m *Member) accepts(r *raftpb.Message) bool {
+	isNew := func(e *raftpb.Entry) bool {
+		return voterChangeIn(e) != nil && m.proofs.termAt(e.GetIndex()) != e.GetTerm()
+	}
+	entries := r.GetEntries()
+	if !slices.ContainsFunc(entries, isNew) || !m.proofs.continues(r) { // the library refuses entries that do not follow this peer's log
+		return true
+	}
+	if !isNew(entries[0]) || slices.ContainsFunc(entries[1:], isNew) {
+		return false
+	}
+	last := m.lastVoterChange(entries[0].GetIndex())
+	if last.index == 0 {
+		return true
+	}
+	told := contextOf(voterChangeIn(entries[0]))
+	if m.receiveSigners(told.GetSigners()) != nil || !last.isSettled(m.proofs, told.GetSettled()) {
+		return false
+	}
+	r.Commit = new(max(r.GetCommit(), last.index))
+	return true
+}
+
+// noteLeaves records that a peer of the group has told this one that it leaves.
+func (m *Member) noteLeaves(from int, msg *Message) {
+	if _, admitted := m.config.IDs[from]; admitted && msg.GetLeaves() && !m.config.isSubmitter(from) {
+		m.departures.note(uint64(from)+1, m.now)
+	}
 }

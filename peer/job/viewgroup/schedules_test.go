@@ -144,7 +144,7 @@ func (w *world) survivesWithout(i int) bool {
 		if m == nil || w.stopped[k] || w.isSubmitter(k) && k < w.submitter() { // see Group.writerTo
 			continue
 		}
-		leaves := m.leftAt > 0 && m.Votes(k) // two voters may be left without it at any moment
+		leaves := m.departures.since > 0 && m.Votes(k) // two voters may be left without it at any moment
 		if m.tended > 0 || leaves || !slices.Equal(m.conf.GetVoters(), voters) {
 			return false
 		}

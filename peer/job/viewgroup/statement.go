@@ -127,3 +127,9 @@ func isMajority(statements []*Statement, voters []uint32) bool {
 	}
 	return 2*n > len(voters)
 }
+
+// isOfSubmitter reports whether a number is one of the submitter's peer, as far as this peer knows.
+func (k *proofs) isOfSubmitter(number int) bool {
+	id, known := k.identity(number)
+	return known && id == k.ids[submitterPeer]
+}

@@ -2,7 +2,6 @@ package viewgroup
 
 import (
 	"bytes"
-	"math"
 	"slices"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -56,103 +55,58 @@ func contextOf(c *raftpb.ConfChange) *pb.VoterChange {
 	return told
 }
 
-// newVoterChange returns the change c at an index.
-func (k *proofs) newVoterChange(index uint64, c *raftpb.ConfChange) voterChange {
+// newVoterChange returns the change c of the voters at an index.
+func newVoterChange(voters []uint32, index uint64, c *raftpb.ConfChange) voterChange {
 	id := uint32(c.GetNodeId() - 1)
-	after := slices.DeleteFunc(slices.Clone(k.voters), func(voter uint32) bool { return voter == id })
+	after := slices.DeleteFunc(slices.Clone(voters), func(voter uint32) bool { return voter == id })
 	if c.GetType() == raftpb.ConfChangeAddNode {
 		after = append(after, id)
 	}
-	return voterChange{index: index, before: k.voters, after: after}
+	return voterChange{index: index, before: voters, after: after}
 }
 
-// lastVoterChange returns the last voterChange in the log before an index.
-func (m *Member) lastVoterChange(before uint64) voterChange {
-	applied := m.node.BasicStatus().Applied
-	entries, _ := m.store.Entries(applied+1, max(before, applied+1), math.MaxUint64)
-	for _, e := range slices.Backward(entries) {
-		if c := voterChangeIn(e); c != nil {
-			return m.proofs.newVoterChange(e.GetIndex(), c)
-		}
-	}
-	return m.proofs.changed
-}
-
-// certify adds to a change that this peer, which leads, proposes what shows that the last voterChange is committed. It
-// reports false while this peer cannot show that.
-func (m *Member) certify(c *raftpb.ConfChange) bool {
-	if isIntroduction(c) {
-		return true
-	}
-	index, _ := m.store.LastIndex()
-	last := m.lastVoterChange(index + 1)
-	if last.index == 0 {
-		return true
-	}
-	told := contextOf(c)
-	if last.index <= m.node.BasicStatus().Applied {
-		told.Settled = m.proofs.settled(last)
-	}
-	if told.Settled == nil {
-		return false
-	}
-	told.Signers = m.proofs.newcomersIn(told.Settled)
-	context, err := proto.Marshal(told)
-	if err != nil {
-		panic(err) // only for text that is not UTF-8; the message has no text
-	}
-	c.Context = context
-	return true
-}
-
-// settled returns statements that show that a committed change is committed, or nil. This peer leads.
-func (k *proofs) settled(last voterChange) []*Statement {
+// proof returns statements that show that a committed change is committed, or nil. This peer leads.
+func (v voterChange) proof(k *proofs) []*Statement {
 	if k.isOfSubmitter(k.self) {
-		hash, _ := k.log.at(last.index)
-		return []*Statement{k.sign(&Statement{Kind: pb.Statement_COMMIT, Term: k.term, Candidate: uint32(k.self), Index: last.index, Hash: hash})}
+		hash, _ := k.log.at(v.index)
+		return []*Statement{k.sign(&Statement{Kind: pb.Statement_COMMIT, Term: k.term, Candidate: uint32(k.self), Index: v.index, Hash: hash})}
 	}
-	heads := k.covering(last, k.headsInTerm())
-	if !k.isSettled(last, heads) {
+	heads := v.covering(k, k.headsInTerm())
+	if !v.isSettled(k, heads) {
 		return nil
 	}
 	return heads
 }
 
 // isSettled reports whether the statements show that a change in this peer's log is committed.
-func (k *proofs) isSettled(last voterChange, shown []*Statement) bool {
+func (v voterChange) isSettled(k *proofs, shown []*Statement) bool {
 	if len(shown) == 1 && shown[0].GetKind() == pb.Statement_COMMIT {
-		return k.isOfSubmitter(int(shown[0].GetBy())) && k.covers(shown[0], last) && k.isSigned(shown[0])
+		return k.isOfSubmitter(int(shown[0].GetBy())) && v.isCovered(k, shown[0]) && k.isSigned(shown[0])
 	}
-	covering := k.covering(last, shown)
+	covering := v.covering(k, shown)
 	if len(covering) == 0 || len(shown) > maxSigners {
 		return false
 	}
 	heads, err := k.signedOf(covering, pb.Statement_HEAD, covering[0].GetTerm(), covering[0].GetCandidate())
-	return err == nil && (isMajority(heads, last.before) || isMajority(heads, last.after))
+	return err == nil && (isMajority(heads, v.before) || isMajority(heads, v.after))
 }
 
 // covering returns the statements of the voters before and after a change about this peer's log with the change, up to
 // an entry of the term of the statement: only such entries are committed by their own acknowledgements.
-func (k *proofs) covering(last voterChange, shown []*Statement) (covering []*Statement) {
+func (v voterChange) covering(k *proofs, shown []*Statement) (covering []*Statement) {
 	for _, s := range shown {
-		votes := slices.Contains(last.before, s.GetBy()) || slices.Contains(last.after, s.GetBy())
-		if votes && k.covers(s, last) && k.termAt(s.GetIndex()) == s.GetTerm() {
+		votes := slices.Contains(v.before, s.GetBy()) || slices.Contains(v.after, s.GetBy())
+		if votes && v.isCovered(k, s) && k.termAt(s.GetIndex()) == s.GetTerm() {
 			covering = append(covering, s)
 		}
 	}
 	return covering
 }
 
-// covers reports whether the log in a statement is this peer's, and contains a change.
-func (k *proofs) covers(s *Statement, last voterChange) bool {
+// isCovered reports whether the log in a statement is this peer's, and contains the change.
+func (v voterChange) isCovered(k *proofs, s *Statement) bool {
 	hash, ok := k.log.at(s.GetIndex())
-	return ok && s.GetIndex() >= last.index && bytes.Equal(hash, s.GetHash())
-}
-
-// isOfSubmitter reports whether a number is one of the submitter's peer, as far as this peer knows.
-func (k *proofs) isOfSubmitter(number int) bool {
-	id, known := k.identity(number)
-	return known && id == k.ids[submitterPeer]
+	return ok && s.GetIndex() >= v.index && bytes.Equal(hash, s.GetHash())
 }
 
 // inParts returns a message of a leader in parts, so that each voterChange begins a part. The receiver has the log before
@@ -175,30 +129,4 @@ func inParts(r *raftpb.Message) (parts []*raftpb.Message) {
 		part.Entries = append(part.Entries, e)
 	}
 	return parts
-}
-
-// accepts reports whether this peer accepts the voterChange in a message of the leader, if there is one that it does not
-// have. The change begins the entries, and shows that the previous one is committed. That one is then committed here
-// together with r.
-func (m *Member) accepts(r *raftpb.Message) bool {
-	isNew := func(e *raftpb.Entry) bool {
-		return voterChangeIn(e) != nil && m.proofs.termAt(e.GetIndex()) != e.GetTerm()
-	}
-	entries := r.GetEntries()
-	if !slices.ContainsFunc(entries, isNew) || !m.proofs.continues(r) { // the library refuses entries that do not follow this peer's log
-		return true
-	}
-	if !isNew(entries[0]) || slices.ContainsFunc(entries[1:], isNew) {
-		return false
-	}
-	last := m.lastVoterChange(entries[0].GetIndex())
-	if last.index == 0 {
-		return true
-	}
-	told := contextOf(voterChangeIn(entries[0]))
-	if m.receiveSigners(told.GetSigners()) != nil || !m.proofs.isSettled(last, told.GetSettled()) {
-		return false
-	}
-	r.Commit = new(max(r.GetCommit(), last.index))
-	return true
 }

@@ -339,7 +339,7 @@ func (g *whole) signed(author int, c view.Change) Proposal {
 
 // leaver reports whether a member leaves.
 func (g *whole) leaver() bool {
-	return slices.ContainsFunc(g.members, func(m *Member) bool { return m.leftAt > 0 && !g.crashed[m.config.Self] })
+	return slices.ContainsFunc(g.members, func(m *Member) bool { return m.departures.since > 0 && !g.crashed[m.config.Self] })
 }
 
 // removeLeft removes the members that leave and may go.
@@ -512,7 +512,7 @@ func (m *Member) state() string {
 		coming = append(coming, n.Peer)
 	}
 	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
-		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.leaves, m.leftAt, m.votedAt, m.changedAt, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.claimedAt, m.settledAt, m.ledAt, m.tended, m.broken, m.proofs.state())
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.departures, m.changedAt, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.claimedAt, m.settledAt, m.ledAt, m.tended, m.broken, m.proofs.state())
 }
 
 // state describes everything in k that the next steps depend on. Maps print in the order of their keys.
