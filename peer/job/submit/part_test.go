@@ -119,6 +119,18 @@ func (p *part) enter() {
 	p.agreeLate()
 }
 
+// awaitVote waits until another peer has a vote in the view group.
+func (p *part) awaitVote(m *member) {
+	for timeout := time.After(eventTimeout); !p.views.Votes(m.ID()); {
+		select {
+		case <-time.After(viewgroup.TickPeriod):
+		case <-timeout:
+			p.Error("the new peer got no vote")
+			return
+		}
+	}
+}
+
 // initialized reports that q has called mpj.Init.
 func (p *part) initialized(q view.Process) {
 	p.say(initializedMessage(q))

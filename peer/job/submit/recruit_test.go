@@ -215,7 +215,7 @@ func TestPeerOfAFailedProcessIsRecruitedAgain(t *testing.T) {
 // is live.
 func TestR7RankWithoutASourceForItsNewReplicaIsLost(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
-	joined := make(chan struct{})
+	joined := make(chan *member, 1)
 	b.play(func(p *part) {
 		p.start()
 		p.enter()
@@ -223,10 +223,10 @@ func TestR7RankWithoutASourceForItsNewReplicaIsLost(t *testing.T) {
 		case 0:
 			p.vanish()
 		case 1:
-			<-joined
+			p.awaitVote(<-joined) // until then, the submitter may have one more voter only, this peer
 			p.vanish()
 		default:
-			close(joined)
+			joined <- p.peer
 		}
 	})
 	o := b.run(b.healing(), nil)
