@@ -49,7 +49,7 @@ const handOverTimeout = 10 * time.Second
 // Bounds on the duration of Close. After that Close leaves the remaining cleanup to the end of the process.
 const (
 	orderlyTimeout = 15 * time.Second
-	nowTimeout     = 2 * time.Second
+	nowTimeout     = 3 * time.Second
 )
 
 // A Peer is a running peer. Its methods are safe for concurrent use.

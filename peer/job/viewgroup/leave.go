@@ -18,9 +18,10 @@ const (
 	// remove the vote of a silent submitter, with some elections before that.
 	leaveTicks = 3 * cutOffTicks
 	// graceTicks is how long a peer that leaves remains without a vote. The leader may be about to promote it. If the
-	// leader is lost meanwhile, the next one may not know yet that this peer has lost its vote.
-	graceTicks = 2 * electionTicks
-	// settleTicks is the time between two changes of the membership while a voter leaves, which is not urgent. All
+	// leader is lost meanwhile, the next one may not know yet that this peer has lost its vote, and its first election
+	// may fail.
+	graceTicks = 4 * electionTicks
+	// settleTicks is the time between two changes of the membership while a peer leaves, which is not urgent. All
 	// members then know the first change, even if the leader is lost with the second one.
 	settleTicks = 2 * heartbeatTicks
 )
@@ -56,6 +57,16 @@ func (d *departures) include(id uint64) bool {
 // inTime reports whether a peer leaves that may still remain a member. One that lies gains no more time.
 func (d *departures) inTime(id uint64, now int) bool {
 	return d.include(id) && now-d.said[id] <= leaveTicks
+}
+
+// anyInTime reports whether some peer leaves that may still remain a member.
+func (d *departures) anyInTime(now int) bool {
+	for id := range d.said {
+		if d.inTime(id, now) {
+			return true
+		}
+	}
+	return false
 }
 
 // over reports whether this peer leaves, and has had no vote for graceTicks or has no more time.

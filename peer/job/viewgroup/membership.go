@@ -119,7 +119,7 @@ func (m *Member) returnLeadership() {
 //   - A voter that leaves is removed if there is no learner to replace it.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
-	if m.now-m.changedAt < settleTicks && slices.ContainsFunc(voters, m.stays) {
+	if m.now-m.changedAt < settleTicks && m.departures.anyInTime(m.now) {
 		return nil
 	}
 	working := m.livePeers()

@@ -50,7 +50,7 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 	if isOfLeader(r) && from != m.proofs.submitter {
 		r.Commit = new(min(claimed, m.proofs.committed(r.GetTerm())))
 	}
-	if !m.proofs.signsEntries(in) || !m.accepts(r) {
+	if !m.accepts(r) || !m.proofs.signsEntries(in) {
 		return m.ready(), nil
 	}
 	out := m.step(from, r)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/peer/job/viewgroup/internal/pb"
 )
@@ -63,10 +64,14 @@ func (k *proofs) identity(number int) (id p2ppeer.ID, known bool) {
 	return id, known
 }
 
+// maxStatement bounds the size of a statement in bytes. Unknown fields count, which no signature covers: a leader adds
+// statements of others to its log.
+const maxStatement = 1 << 10
+
 // isSigned reports whether the peer that s names has signed s.
 func (k *proofs) isSigned(s *Statement) bool {
 	id, known := k.identity(int(s.GetBy()))
-	return known && len(s.GetVoters()) <= maxSigners && k.verify(id, text(s), s.GetSignature())
+	return known && len(s.GetVoters()) <= maxSigners && proto.Size(s) <= maxStatement && k.verify(id, text(s), s.GetSignature())
 }
 
 // signedOf returns the statements of a kind and a term about a candidate, one of each peer. A statement that its

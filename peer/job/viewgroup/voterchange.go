@@ -71,7 +71,9 @@ func (v voterChange) proof(k *proofs) []*Statement {
 		hash, _ := k.log.at(v.index)
 		return []*Statement{k.sign(&Statement{Kind: pb.Statement_COMMIT, Term: k.term, Candidate: uint32(k.self), Index: v.index, Hash: hash})}
 	}
-	heads := v.covering(k, k.headsInTerm())
+	heads := slices.DeleteFunc(v.covering(k, k.headsInTerm()), func(s *Statement) bool {
+		return s.GetCandidate() != uint32(k.self) // isSettled takes statements about one leader
+	})
 	if !v.isSettled(k, heads) {
 		return nil
 	}

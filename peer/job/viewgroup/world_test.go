@@ -38,7 +38,8 @@ type world struct {
 	bars    bool                                 // the liar does not admit a new process of the submitter
 	hides   bool                                 // the liar shows no other peer what it has signed
 
-	relayless bool // messages that relay entries are lost
+	alters    func(m *Message) // changes a message of the liar; nil: it does not
+	relayless bool             // messages that relay entries are lost
 }
 
 // A flight is a message that arrives at a given tick.
@@ -334,7 +335,10 @@ func (w *world) arrive(f flight) {
 		}
 		m.Raft = wrap(r).GetRaft()
 	}
-	if w.relayless && relays(&m) {
+	if w.alters != nil && f.from == w.liar {
+		w.alters(&m)
+	}
+	if w.relayless && relays(&m) || proto.Size(&m) > maxMessage {
 		return
 	}
 	if w.hides && f.from == w.liar {
