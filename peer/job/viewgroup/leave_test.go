@@ -2,8 +2,10 @@ package viewgroup
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -52,12 +54,17 @@ type leavers struct {
 	leave   map[int]int // by peer: time in ticks
 	remains int         // peer that remains
 	before  int         // the job continues if the submitter is killed before this time; 0: whenever it is killed
+	loss    float64     // share of messages that are lost
+	delay   int         // maximum delay of messages in ticks; 0: that of newWorld
 }
 
 // run lets the peers leave. The peer that remains must then be able to decide.
 func (l leavers) run(t *testing.T, seed uint64, killed int) {
 	w := newWorld(t, seed, l.peers)
 	w.ticks(5)
+	if l.delay > 0 {
+		w.loss, w.delay = l.loss, l.delay
+	}
 	left := 0
 	for now := 0; left < len(l.leave) || now <= killed; now++ {
 		if now == killed {
@@ -79,16 +86,16 @@ func (l leavers) run(t *testing.T, seed uint64, killed int) {
 // unless the submitter is killed when only one other peer is left in the group.
 func TestLeaversKeepTheMajority(t *testing.T) {
 	for name, l := range map[string]leavers{
-		"one of three":                 {3, map[int]int{1: 1}, 2, 10},
-		"one of three, and a learner":  {4, map[int]int{1: 1}, 2, 0},
-		"two of three, and a learner":  {4, map[int]int{1: 1, 2: 1}, 3, 10},
-		"seconds apart":                {4, map[int]int{1: 1, 2: 31}, 3, 30},
-		"two of three, and learners":   {5, map[int]int{1: 1, 2: 1}, 3, 0},
-		"two of five":                  {5, map[int]int{1: 1, 2: 1}, 3, 0},
-		"three of five":                {5, map[int]int{1: 1, 2: 1, 3: 1}, 4, 10},
-		"three of five, seconds apart": {5, map[int]int{1: 1, 2: 21, 3: 41}, 4, 40},
-		"three of five, and a learner": {6, map[int]int{1: 1, 2: 1, 3: 1}, 4, 0},
-		"all of five, and learners":    {8, map[int]int{1: 1, 2: 5, 3: 10, 4: 15}, 6, 0},
+		"one of three":                 {peers: 3, leave: map[int]int{1: 1}, remains: 2, before: 10},
+		"one of three, and a learner":  {peers: 4, leave: map[int]int{1: 1}, remains: 2},
+		"two of three, and a learner":  {peers: 4, leave: map[int]int{1: 1, 2: 1}, remains: 3, before: 10},
+		"seconds apart":                {peers: 4, leave: map[int]int{1: 1, 2: 31}, remains: 3, before: 30},
+		"two of three, and learners":   {peers: 5, leave: map[int]int{1: 1, 2: 1}, remains: 3},
+		"two of five":                  {peers: 5, leave: map[int]int{1: 1, 2: 1}, remains: 3},
+		"three of five":                {peers: 5, leave: map[int]int{1: 1, 2: 1, 3: 1}, remains: 4, before: 10},
+		"three of five, seconds apart": {peers: 5, leave: map[int]int{1: 1, 2: 21, 3: 41}, remains: 4, before: 40},
+		"three of five, and a learner": {peers: 6, leave: map[int]int{1: 1, 2: 1, 3: 1}, remains: 4},
+		"all of five, and learners":    {peers: 8, leave: map[int]int{1: 1, 2: 5, 3: 10, 4: 15}, remains: 6},
 	} {
 		for _, killed := range []int{0, 1, 3, 5, 9, 11, 13, 25, 35, 60} {
 			if l.before > 0 && killed >= l.before {
@@ -99,6 +106,32 @@ func TestLeaversKeepTheMajority(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestLeaversOnLossyLinks lets random peers leave at random times around that at which the submitter is killed. Two of
+// 8,000 seeds, which come first, showed that the times for which peers wait were too short.
+func TestLeaversOnLossyLinks(t *testing.T) {
+	seeds := []uint64{52536, 104668}
+	for range skip.Fewer(300, 30) {
+		seeds = append(seeds, rand.Uint64())
+	}
+	for _, seed := range seeds {
+		l, killed := randomLeavers(rand.New(rand.NewPCG(seed, 9)))
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { l.run(t, seed, killed) })
+	}
+}
+
+// randomLeavers returns peers of which two or more remain, and the time at which the submitter is killed.
+func randomLeavers(random *rand.Rand) (l leavers, killed int) {
+	l = leavers{peers: 5 + random.IntN(4), leave: make(map[int]int)}
+	leaving := l.peers - 3 - random.IntN(l.peers-3)
+	l.loss, l.delay = 0.1*random.Float64(), 1+random.IntN(3)
+	peers := random.Perm(l.peers - 1)
+	for _, p := range peers[:leaving] {
+		l.leave[p+1] = random.IntN(80)
+	}
+	l.remains = peers[leaving] + 1
+	return l, random.IntN(120)
 }
 
 // TestLeaverThatLiesHarmsItselfOnly checks that a peer that asks to be replaced, and then falls silent or keeps its process in the
