@@ -119,9 +119,10 @@ func (p *part) enter() {
 	p.agreeLate()
 }
 
-// awaitVote waits until another peer has a vote in the view group.
-func (p *part) awaitVote(m *member) {
-	for timeout := time.After(eventTimeout); !p.views.Votes(m.ID()); {
+// awaitVote waits until a new peer has a vote in the view group. Until then the submitter's peer may have one more voter
+// only, this peer, and neither of them may be lost.
+func (p *part) awaitVote(of p2ppeer.ID) {
+	for timeout := time.After(eventTimeout); !p.views.Votes(of); {
 		select {
 		case <-time.After(viewgroup.TickPeriod):
 		case <-timeout:

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -53,6 +55,7 @@ func TestLostReplicaIsReplaced(t *testing.T) {
 			}
 			p.until(proc(0, 2), view.Live)
 			<-healed
+			p.awaitVote(p2ppeer.ID(row.Peer))
 			p.vanish()
 		case 2:
 			if e := await(p, (*jobpb.ToPeer).GetEmitted); e.Stdout != 1 {
@@ -215,7 +218,7 @@ func TestPeerOfAFailedProcessIsRecruitedAgain(t *testing.T) {
 // is live.
 func TestR7RankWithoutASourceForItsNewReplicaIsLost(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
-	joined := make(chan *member, 1)
+	joined := make(chan p2ppeer.ID, 1)
 	b.play(func(p *part) {
 		p.start()
 		p.enter()
@@ -223,10 +226,10 @@ func TestR7RankWithoutASourceForItsNewReplicaIsLost(t *testing.T) {
 		case 0:
 			p.vanish()
 		case 1:
-			p.awaitVote(<-joined) // until then, the submitter may have one more voter only, this peer
+			p.awaitVote(<-joined)
 			p.vanish()
 		default:
-			joined <- p.peer
+			joined <- p.peer.ID()
 		}
 	})
 	o := b.run(b.healing(), nil)

@@ -61,8 +61,8 @@
 // There is no progress without a majority of the members. A job on one peer and the submitter's peer
 // therefore has no group; the submitter alone creates its views. If two of three members crash at the same
 // moment, the job ends. If only the submitter's peer and one other are left after a voter has left, only
-// the submitter's peer votes. A group of one voter that becomes one of three has two for some milliseconds.
-// If it loses either of them then, the job ends.
+// the submitter's peer votes. A group of one voter that becomes one of three has two for a round trip. If it
+// loses either of them then, the job ends.
 //
 // A leader that lies can withhold entries, or order the changes of other peers as it likes. It can take the vote of
 // the submitter's peer or keep it out, until that peer orders an election, some six seconds later. The order has no
