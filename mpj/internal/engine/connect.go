@@ -100,25 +100,25 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	return true
 }
 
-// engineKind reports whether the engine itself, and not the protocol, sends frames of a kind in a
-// job with replicas.
-func engineKind(k frame.Kind) bool {
-	return k == frame.Receipt || k == frame.Query || k == frame.Taken || k == frame.Pace || k == frame.PaceReply
-}
+// isAnswer reports whether a frame of a kind is the engine's own answer to another process.
+func isAnswer(k frame.Kind) bool { return k == frame.Receipt || k == frame.PaceReply }
 
-// popProtected removes the frames that will be sent again. The engine's own frames stay, because
-// they may answer a question that was repeated before this process had the new channel. The
-// exception is the Query of Flush, which must follow the protocol's frames and is repeated after
-// them.
+// popProtected removes the frames that will be sent again. These are the frames of the protocol and,
+// unless they are obsolete, the engine's own questions and reports. Answers stay, because the
+// question may have been repeated before this process had the new channel. Each answer stays once.
+// Otherwise the queue would grow with every channel that breaks, and channels that break early would
+// never carry all of it.
 func (e *Engine) popProtected(o *outlet) {
-	var own []parcel
+	var answers []parcel
+	present := make(map[frame.Header]bool)
 	for _, p := range o.queue {
-		if engineKind(p.Kind) && (p.Kind != frame.Query || p.Seq != 0) {
-			own = append(own, p)
+		if isAnswer(p.Kind) && !present[p.Header] {
+			present[p.Header] = true
+			answers = append(answers, p)
 		}
 	}
 	e.pop(o, len(o.queue))
-	for _, p := range own {
+	for _, p := range answers {
 		e.queueUp(o, p)
 	}
 }

@@ -93,3 +93,63 @@ func TestR2AnswerBeforeTheChannelIsOpen(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A loser is a sender that loses its frames and reports an error.
+type loser struct {
+	channel.Sender
+	losing func(frames []frame.Frame)
+}
+
+func (l loser) Send(frames ...frame.Frame) error {
+	l.losing(frames)
+	return errors.New("broken by the test")
+}
+
+// TestR2QueueDoesNotGrowWithBrokenChannels breaks several channels in succession, each with its
+// first frames. Whenever a channel is opened, both processes ask and report again. The queue must not
+// collect these frames: otherwise a channel that breaks early would never carry all of it.
+func TestR2QueueDoesNotGrowWithBrokenChannels(t *testing.T) {
+	defer engine.SetCredits(1, 1)() // each receive is reported at once
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errors.New("hangs"))
+	defer cancel()
+	const channels = 6
+	var opened int // by the one goroutine that opens channels from rank 1 to rank 0
+	most := make(map[frame.Kind]int)
+	losing := func(frames []frame.Frame) {
+		times := make(map[frame.Header]int)
+		for _, f := range frames {
+			times[f.Header]++
+			most[f.Kind] = max(most[f.Kind], times[f.Header])
+		}
+	}
+	job := localworld.New(ctx, localworld.Config{Ranks: 2, Replicas: 2, Wrap: func(from, to view.Process, s channel.Sender) channel.Sender {
+		if from.Rank == 0 || to.Rank == 1 {
+			return s
+		}
+		if opened++; opened > channels {
+			return s
+		}
+		return loser{s, losing}
+	}})
+	job.Kill(view.Process{Rank: 0, Replica: 1}) // otherwise these replicas would also report
+	job.Kill(view.Process{Rank: 1, Replica: 1})
+	err := job.Run(func(p view.Process, e *engine.Engine) error {
+		if p.Replica != 0 {
+			return nil
+		}
+		r, err := e.Isend(context2, 1-p.Rank, 0, nil, engine.Synchronous)
+		if err != nil {
+			return err
+		}
+		err = receive(e, 1-p.Rank, 0, 0)
+		return ended(job, p, e, errors.Join(err, waitAll(e, r)))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	for _, k := range []frame.Kind{frame.Query, frame.Receipt, frame.Taken} {
+		if n := most[k]; n < 1 || n > 2 { // a match is reported twice if it was also asked for
+			t.Errorf("a queue contained a frame of kind %d %d times, want 1 or 2", k, n)
+		}
+	}
+}
