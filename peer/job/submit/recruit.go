@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -300,9 +299,9 @@ func (c *recruitment) healed(p view.Process, m *jobpb.Healed) (r *job.Result, en
 	c.j.emit(Event{
 		Kind: HealEvent, Rank: p.Rank, Took: took,
 		Placed: []Placed{{Process: p, Peer: c.peers.runsOn[p].peer.String()}},
-		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s replayed",
+		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %d %s replayed",
 			p.Rank, english.Plural(len(v.LiveReplicas(p.Rank)), "replica", ""), p.Replica, short(c.peers.runsOn[p].peer), took.Seconds(),
-			english.Plural(int(min(m.Messages, math.MaxInt)), "message", "")),
+			m.Messages, english.PluralWord(int(min(m.Messages, 2)), "message", "")),
 	})
 	return c.apply(s), true
 }
