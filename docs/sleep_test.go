@@ -1,10 +1,12 @@
 package docs
 
 import (
+	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -47,6 +49,29 @@ func TestSleepsHaveReasons(t *testing.T) {
 	}
 	if sleeps == 0 {
 		t.Error("no time.Sleep was found: the test looks in the wrong place")
+	}
+}
+
+// TestVirtualTimeHasOneProcessor requires tests to use internal/virtualtime, since the race detector crashes in a
+// bubble with several processors.
+func TestVirtualTimeHasOneProcessor(t *testing.T) {
+	uses := 0
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "sleep_test.go" {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if bytes.Contains(source, []byte("synctest.Test(")) {
+			t.Errorf("%s: call virtualtime.Test instead of synctest.Test", path)
+		}
+		uses += bytes.Count(source, []byte("virtualtime.Test("))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if uses == 0 {
+		t.Error("no call of virtualtime.Test was found: the test looks in the wrong place")
 	}
 }
 

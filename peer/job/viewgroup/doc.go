@@ -50,8 +50,8 @@
 //
 // A peer receives the views in order, and may lag behind. Each view follows from the previous one by a
 // Change. Package replication relies on nothing else. For small groups, TestEveryInterleaving explores
-// every order of proposals, messages, elections, a newcomer known to one or several members, a voter that leaves, a crash and a
-// cut. Random tests cover larger groups.
+// every order of proposals, messages, elections, a newcomer known to one or several members, a voter that
+// leaves, a crash and a cut. Random tests cover larger groups.
 //
 // Nothing is stored on disk. A peer that has crashed has failed permanently within its job, and does not
 // come back with an empty log under its old number. Only the submitter comes back, under a new number.

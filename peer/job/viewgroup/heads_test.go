@@ -38,7 +38,7 @@ func TestV4HeadsOfALiarDoNotStopTheOthers(t *testing.T) {
 func (w *world) replacesDespite(liar int, alter func(s *Statement)) bool {
 	w.Helper()
 	w.ticks(5)
-	w.liar = liar
+	w.liar, w.limit = liar, maxMessage
 	w.alters = func(m *Message) {
 		for _, s := range append(m.Heads, m.Ballot) {
 			if s.GetKind() == pb.Statement_HEAD && int(s.GetBy()) == liar && s.GetCandidate() != 77 {

@@ -56,11 +56,7 @@ func (m *Member) certify(c *raftpb.ConfChange) bool {
 		return false
 	}
 	told.Signers = m.proofs.newcomersIn(told.Settled)
-	context, err := proto.Marshal(told)
-	if err != nil {
-		panic(err) // only for text that is not UTF-8; the message has no text
-	}
-	c.Context = context
+	c.Context = encode(told)
 	return true
 }
 
@@ -347,11 +343,7 @@ func removal(peer int) []byte { return fmt.Appendf(nil, "remove peer %d", peer) 
 
 // removalContext returns the context of the change by which the submitter's peer removes a peer.
 func (c Config) removalContext(peer int) []byte {
-	context, err := proto.Marshal(&pb.VoterChange{Removal: c.Sign(removal(peer))})
-	if err != nil {
-		panic(err) // only for text that is not UTF-8; the message has no text
-	}
-	return context
+	return encode(&pb.VoterChange{Removal: c.Sign(removal(peer))})
 }
 
 // Introduce asks to admit a peer that the submitter has found, or a new process of the submitter. A peer that

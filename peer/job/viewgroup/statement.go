@@ -64,8 +64,8 @@ func (k *proofs) identity(number int) (id p2ppeer.ID, known bool) {
 	return id, known
 }
 
-// maxStatement bounds the size of a statement in bytes. Unknown fields count, which no signature covers: a leader adds
-// statements of others to its log.
+// maxStatement bounds the size of a statement in bytes. Unknown fields count too, although no signature covers them:
+// a leader adds statements of other peers to its log.
 const maxStatement = 1 << 10
 
 // isSigned reports whether the peer that s names has signed s.

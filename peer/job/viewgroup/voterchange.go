@@ -55,6 +55,15 @@ func contextOf(c *raftpb.ConfChange) *pb.VoterChange {
 	return told
 }
 
+// encode returns the context of a change of the membership that introduces no newcomer.
+func encode(told *pb.VoterChange) []byte {
+	b, err := proto.Marshal(told)
+	if err != nil {
+		panic(err) // only for text that is not UTF-8; the message has no text
+	}
+	return b
+}
+
 // newVoterChange returns the change c of the voters at an index.
 func newVoterChange(voters []uint32, index uint64, c *raftpb.ConfChange) voterChange {
 	id := uint32(c.GetNodeId() - 1)

@@ -206,15 +206,15 @@ func (m *Member) changesAtOnce() {
 // submitter, the number of which the result takes, and nothing at all to one of five voters. It may conceal what is
 // committed and what it has signed, and withhold the entries from some peers.
 func (w *world) concealsVoters(peers int, random *rand.Rand) (k *int) {
-	m, deaf, starved, number := w.members[liar], nobody, make(map[int]bool), nobody
+	m, skipped, withheld, number := w.members[liar], noPeer, make(map[int]bool), noPeer
 	if random.IntN(4) > 0 {
 		m.changesAtOnce()
 	}
 	if len(m.conf.GetVoters()) == maxMembers && random.IntN(2) == 0 {
-		deaf = 2 + random.IntN(peers-2)
+		skipped = 2 + random.IntN(peers-2)
 	}
 	for i := range peers {
-		starved[i] = random.IntN(3) == 0
+		withheld[i] = random.IntN(3) == 0
 	}
 	committed, conceals := m.node.BasicStatus().GetCommit(), random.IntN(2) == 0
 	w.hides, w.bars = random.IntN(3) == 0, random.IntN(2) == 0
@@ -222,7 +222,7 @@ func (w *world) concealsVoters(peers int, random *rand.Rand) (k *int) {
 		if isOfLeader(r) && conceals {
 			r.Commit = new(min(r.GetCommit(), committed))
 		}
-		return to == number || to == deaf || starved[to] && r.GetType() == raftpb.MsgApp
+		return to == number || to == skipped || withheld[to] && r.GetType() == raftpb.MsgApp
 	}
 	return &number
 }

@@ -73,7 +73,7 @@ func (e event) String() string {
 // V2 at every step.
 type whole struct {
 	left      allowed
-	proposals []proposedChange // not proposed yet; member is nobody if proposed
+	proposals []proposedChange // not proposed yet; member is noPeer if proposed
 	members   []*Member
 	crashed   []bool
 	alone     int        // the member that is cut off, or -1
@@ -89,13 +89,13 @@ type whole struct {
 	come      []bool                 // by member: it has admitted the newcomer
 	lies      bool                   // member liar lies
 	had       []map[uint64]view.View // views of each member, by epoch, if one lies
-	resumed   int                    // number of the submitter's new process, or nobody
+	resumed   int                    // number of the submitter's new process, or noPeer
 	calm      bool                   // no member has crashed, been cut off or missed the leader
 	decided   []view.Change          // proposed by the submitter's new process
 	broken    error                  // violation of a promise
 }
 
-const nobody = -1
+const noPeer = -1
 
 // liar is the member that lies, in a scenario with lies.
 const liar = 1
@@ -104,10 +104,10 @@ const liar = 1
 func newWhole(sc scenario) *whole {
 	all := sc.peers + min(len(sc.told), 1) + sc.resumes
 	g := &whole{
-		left: sc.allowed, proposals: slices.Clone(sc.proposals), alone: nobody, crashed: make([]bool, all), views: make([]view.View, all),
+		left: sc.allowed, proposals: slices.Clone(sc.proposals), alone: noPeer, crashed: make([]bool, all), views: make([]view.View, all),
 		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), logs: make(map[uint64]string), first: sc.peers, unmet: make([]bool, all),
 		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all), lies: len(sc.lies) > 0,
-		had: make([]map[uint64]view.View, all), resumed: nobody,
+		had: make([]map[uint64]view.View, all), resumed: noPeer,
 	}
 	told := idsOf(all)
 	if sc.resumes > 0 {
@@ -230,7 +230,7 @@ func (g *whole) fail(format string, args ...any) {
 // events lists the possible next events.
 func (g *whole) events() (evs []event) {
 	for i, w := range g.proposals {
-		if w.member != nobody && !g.crashed[w.member] && !(w.member == g.resumed && g.unmet[w.member]) && (w.change != joins() || g.knows[w.member]) {
+		if w.member != noPeer && !g.crashed[w.member] && !(w.member == g.resumed && g.unmet[w.member]) && (w.change != joins() || g.knows[w.member]) {
 			evs = append(evs, event{kind: proposes, from: i})
 		}
 	}
@@ -261,14 +261,14 @@ func (g *whole) events() (evs []event) {
 		if g.left.waits > 0 {
 			evs = append(evs, event{kind: waits, from: i})
 		}
-		if g.left.crashes > 0 && g.alone == nobody {
+		if g.left.crashes > 0 && g.alone == noPeer {
 			evs = append(evs, event{kind: crashes, from: i})
 		}
 		if g.left.cuts > 0 && !slices.Contains(g.crashed, true) {
 			evs = append(evs, event{kind: cut, from: i})
 		}
 	}
-	if g.alone != nobody && g.left.heals > 0 {
+	if g.alone != noPeer && g.left.heals > 0 {
 		evs = append(evs, event{kind: heals})
 	}
 	return evs
@@ -285,7 +285,7 @@ func (g *whole) apply(e event) {
 	switch m := g.members[e.from]; e.kind {
 	case proposes:
 		w := g.proposals[e.from]
-		g.proposals[e.from].member = nobody
+		g.proposals[e.from].member = noPeer
 		if w.author == g.resumed && w.change != joins() {
 			g.decided = append(g.decided, w.change)
 		}
@@ -307,7 +307,7 @@ func (g *whole) apply(e event) {
 		g.lose(e.from)
 	case heals:
 		g.left.heals--
-		g.alone = nobody
+		g.alone = noPeer
 	case quietens:
 		g.quieten()
 	case introduces:
@@ -441,7 +441,7 @@ func (g *whole) settle() {
 // checkResumed checks the final state of a new process of the submitter. It leads, its changes took effect, and the
 // group has forgotten the former process.
 func (g *whole) checkResumed(leader *Member) {
-	if g.resumed == nobody || g.unmet[g.resumed] || g.crashed[g.resumed] {
+	if g.resumed == noPeer || g.unmet[g.resumed] || g.crashed[g.resumed] {
 		return
 	}
 	taken := slices.Concat(leader.conf.GetVoters(), leader.conf.GetLearners())

@@ -39,6 +39,7 @@ type world struct {
 	hides   bool                                 // the liar shows no other peer what it has signed
 
 	alters    func(m *Message) // changes a message of the liar; nil: it does not
+	limit     int              // longer messages, in bytes, are lost; 0: none is
 	relayless bool             // messages that relay entries are lost
 }
 
@@ -338,7 +339,7 @@ func (w *world) arrive(f flight) {
 	if w.alters != nil && f.from == w.liar {
 		w.alters(&m)
 	}
-	if w.relayless && relays(&m) || proto.Size(&m) > maxMessage {
+	if w.relayless && relays(&m) || w.limit > 0 && proto.Size(&m) > w.limit {
 		return
 	}
 	if w.hides && f.from == w.liar {
