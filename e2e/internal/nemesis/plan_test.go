@@ -4,6 +4,9 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
 )
 
 func TestTheSameSeedGivesTheSamePlan(t *testing.T) {
@@ -59,6 +62,17 @@ func TestPlansAreWithinBounds(t *testing.T) {
 	for _, p := range Programs {
 		if run[p] == 0 {
 			t.Errorf("no plan contains the program %s", p)
+		}
+	}
+}
+
+// TestHarmlessPausesAreTolerated checks that a process or a peer that is only paused runs again before it can be
+// reported as failed, with half a second to spare.
+func TestHarmlessPausesAreTolerated(t *testing.T) {
+	const spare = 500 * time.Millisecond
+	for _, k := range []Kind{PauseProcess, PausePeer, Blink} {
+		if longest := traitOf(k).most; longest > faultdetect.DefaultGroupHang-spare {
+			t.Errorf("%s lasts up to %v, and jobs tolerate %v", k, longest, faultdetect.DefaultGroupHang)
 		}
 	}
 }

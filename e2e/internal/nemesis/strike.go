@@ -77,7 +77,7 @@ type trait struct {
 var traits = []trait{
 	{KillProcess, 4, Death, false, 0, 0},
 	{StopProcess, 2, Death, false, time.Second, 3 * time.Second},
-	{PauseProcess, 2, None, false, 500 * time.Millisecond, 3 * time.Second},
+	{PauseProcess, 2, None, false, 500 * time.Millisecond, 1500 * time.Millisecond},
 	{KillSupervisor, 2, Death, false, 0, 0},
 	{StopSupervisor, 1, Death, false, time.Second, 3 * time.Second},
 	{KillPeer, 4, Death, false, 0, 0},
