@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/join"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -152,7 +153,7 @@ func TestHandlesOutliveTheEngine(t *testing.T) {
 // replica gives m the engine of a replica that keeps messages for new replicas. No other replica
 // exists.
 func (m *module) replica(t *testing.T) *module {
-	log, err := engine.NewMessageLog(t.TempDir(), 1<<20)
+	log, err := messagelog.New(t.TempDir(), 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

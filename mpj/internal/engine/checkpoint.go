@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
 // Checkpoint makes a checkpoint of the program. Replicas that join the rank later then need not
@@ -33,20 +34,20 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 	if e.protocol.Checkpointed() == protection.Arrived {
 		return e.resume(c)
 	}
-	var d *draft
+	var d *messagelog.Draft
 	if e.log != nil {
-		d = e.log.draft(e.view, e.protocol.Joining())
+		d = e.log.BeginCheckpoint(e.view, e.protocol.Joining())
 	}
 	e.mu.Unlock()
 	if d == nil {
 		return nil
 	}
-	defer d.discard()
+	defer d.Discard()
 	if err := c.Save(d); err != nil {
 		return err
 	}
 	own, ok := c.Own()
-	if !ok || !d.finish() {
+	if !ok || !d.Finish() {
 		return nil
 	}
 	e.mu.Lock()
@@ -74,17 +75,17 @@ func (e *Engine) underWay() bool {
 }
 
 // commit replaces the current part of the log with the state in d and snapshot s. If s has more than
-// logAhead bytes, commit leaves the log unchanged. e.mu is held.
-func (e *Engine) commit(d *draft, s protection.Snapshot) {
-	if s.Size() > logAhead {
+// messagelog.MaxTail bytes, commit leaves the log unchanged. e.mu is held.
+func (e *Engine) commit(d *messagelog.Draft, s protection.Snapshot) {
+	if s.Size() > messagelog.MaxTail {
 		return
 	}
 	b := protection.AppendSnapshot(nil, &s)
 	for pt, outcome := range e.early {
 		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
 	}
-	if due := e.log.commit(d, b, e.view); due != nil {
-		e.running.Go(func() { e.log.write(due) }) // until the file has caught up
+	if write := e.log.Commit(d, b, e.view); write != nil {
+		e.running.Go(write) // until the file has caught up
 	}
 }
 
@@ -119,14 +120,14 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 // takeState appends b, a piece of the state that this process will resume from, to its draft.
 func (e *Engine) takeState(b []byte) {
 	if e.state == nil && e.log != nil {
-		e.state = e.log.newDraft()
+		e.state = e.log.NewDraft()
 	}
 	if e.state == nil {
 		e.fail(errors.New("cannot store the checkpoint to resume from"))
 		return
 	}
-	if e.state.Write(b); e.state.err != nil {
-		e.fail(e.state.err)
+	if e.state.Write(b); e.state.Err() != nil {
+		e.fail(e.state.Err())
 	}
 }
 
@@ -141,26 +142,26 @@ func (e *Engine) resume(c Checkpoint) error {
 		e.fail(errors.New(out.Lost))
 	case len(s.Own) < e.ownSize():
 		e.fail(errors.New("malformed checkpoint: the engine's part is truncated"))
-	case !d.finish():
-		e.fail(d.err)
+	case !d.Finish():
+		e.fail(d.Err())
 	}
 	if e.err != nil {
 		defer e.mu.Unlock()
 		return e.err
 	}
 	e.goTo(&s)
-	e.log.split()
+	e.log.EndPrologue()
 	e.commit(d, s)
 	e.countReplayed(out.Deliver)
 	e.apply(out)
 	e.relieve()
 	e.armTick()
 	e.mu.Unlock()
-	defer d.discard()
+	defer d.Discard()
 	if err := c.TakeOwn(s.Own[e.ownSize():]); err != nil {
 		return err
 	}
-	return c.Restore(d.reader())
+	return c.Restore(d.Reader())
 }
 
 // goTo sets the mailboxes, steps, flows and clock to their state in the snapshot.

@@ -95,8 +95,8 @@
 // # New replicas
 //
 // A view may have more replicas than the previous view. The engine accepts their channels as soon as
-// the view contains them: see join.go. A message log (messagelog.go) keeps all input of a process:
+// the view contains them: see join.go. A message log (package messagelog) keeps all input of a process:
 // the messages of other ranks, and outcomes. From this log, the protocol replays them to a replica
 // that joins the rank later, whose program thereby catches up. A checkpoint of the program replaces
-// the middle part of the log (checkpoint.go, draft.go).
+// the middle part of the log (checkpoint.go).
 package engine

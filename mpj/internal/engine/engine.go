@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
 // ErrExpelled is the error of an engine whose process was removed from the view. Other processes no
@@ -37,7 +38,7 @@ type Config struct {
 	// replica will join. The engine closes it. The engine calls LogDropped with the reason when the
 	// log is dropped, permanently or until the program's next checkpoint. Of the drops that last
 	// until a checkpoint, it reports only the first. LogDropped may block.
-	Log        *MessageLog
+	Log        *messagelog.Log
 	LogDropped func(why string, permanent bool)
 	// Joined is called, if this process is new in a running rank, once it has caught up with the
 	// rank. Its arguments are the number of replayed messages and their bytes. Joined may block.
@@ -59,10 +60,10 @@ type Engine struct {
 	opener     channel.Opener
 	clock      func() time.Duration
 	tell       func(protection.Divergence)
-	log        *MessageLog // may be nil
+	log        *messagelog.Log // may be nil
 	logDropped func(why string, permanent bool)
 	joined     func(messages, bytes uint64) // nil once called
-	state      *draft                       // received part of the checkpoint that this process resumes from
+	state      *messagelog.Draft            // received part of the checkpoint that this process resumes from
 	ahead      func()
 	upToDate   func(protection.UpToDate)
 	onStall    func()
@@ -419,9 +420,9 @@ func (e *Engine) Close() {
 	e.running.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.log.close()
+	e.log.Close()
 	if e.state != nil {
-		e.state.discard()
+		e.state.Discard()
 	}
 	for _, c := range e.earlyChannels {
 		c.receiver.Close()

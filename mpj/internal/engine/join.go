@@ -47,9 +47,9 @@ func (e *Engine) logReceived(out protection.Output) {
 	if e.log == nil {
 		return
 	}
-	due, why, permanent := e.log.keep(out, e.self.Rank)
-	if due != nil {
-		e.running.Go(func() { e.log.write(due) }) // until the file has caught up
+	write, why, permanent := e.log.Keep(out, e.self.Rank)
+	if write != nil {
+		e.running.Go(write) // until the file has caught up
 	}
 	if why != "" && e.logDropped != nil {
 		e.running.Go(func() { e.logDropped(why, permanent) }) // until the callback returns
@@ -62,7 +62,7 @@ func (e *Engine) sendLogPiece(r protection.LogRequest) {
 		var piece []byte
 		var last bool
 		if e.log != nil {
-			piece, last = e.log.piece(r.To, r.Position)
+			piece, last = e.log.Piece(r.To, r.Position)
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
 
@@ -39,7 +40,7 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 	config.Diverged, config.Ahead, config.Stalled, config.UpToDate = l.Diverged, l.Ahead, l.Stalled, l.UpToDate
 	config.Joined, config.LogDropped = l.Joined, l.LogDropped
 	if l.Heal() {
-		if config.Log, err = engine.NewMessageLog(".", protect.LogLimit); err != nil {
+		if config.Log, err = messagelog.New(".", protect.LogLimit); err != nil {
 			l.LogDropped(err.Error(), true) // the job continues without the log
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
 
@@ -106,7 +107,7 @@ func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 // begin makes the engine of a process.
 func (w *World) begin(c engine.Config) *engine.Engine {
 	if w.config.Heal != "" && c.Protocol != nil {
-		log, err := engine.NewMessageLog(w.config.Heal, protect.LogLimit)
+		log, err := messagelog.New(w.config.Heal, protect.LogLimit)
 		if err != nil {
 			w.failed = err
 		}

@@ -1,15 +1,15 @@
-package engine
+package messagelog
 
 import (
 	"os"
 	"sync"
 )
 
-// A segment is a part of a MessageLog: a file, and the end of the segment in memory.
+// A segment is a part of a Log: a file, and the end of the segment in memory.
 //
 //	tail --> writing --> file
 //
-// A nil segment is empty. The mutex of the MessageLog guards it.
+// A nil segment is empty. The mutex of the Log guards it.
 type segment struct {
 	file    *os.File // nil if closed
 	written uint64   // bytes in the file
@@ -36,7 +36,7 @@ func (s *segment) close() {
 
 // write moves the tail into the file until the tail is short. mu is held, but not while it writes.
 func (s *segment) write(mu *sync.Mutex) error {
-	for s.file != nil && len(s.tail) >= logTail {
+	for s.file != nil && len(s.tail) >= tailWritten {
 		s.writing, s.tail = s.tail, s.spare[:0]
 		f, b, at := s.file, s.writing, int64(s.written)
 		mu.Unlock()
@@ -49,7 +49,7 @@ func (s *segment) write(mu *sync.Mutex) error {
 		default:
 			s.written += uint64(len(b))
 			s.writing, s.spare = nil, nil
-			if cap(b) <= 2*logPiece {
+			if cap(b) <= 2*maxPiece {
 				s.spare = b
 			}
 		}
@@ -65,7 +65,7 @@ func (s *segment) piece(position uint64, mu *sync.Mutex) (b []byte, last bool) {
 	case s.file == nil || position > end:
 		return nil, false
 	case position < s.written:
-		b, last = make([]byte, min(logPiece, s.written-position)), position+logPiece >= end && s.written == end
+		b, last = make([]byte, min(maxPiece, s.written-position)), position+maxPiece >= end && s.written == end
 		f := s.file
 		mu.Unlock()
 		_, err := f.ReadAt(b, int64(position))
@@ -78,8 +78,8 @@ func (s *segment) piece(position uint64, mu *sync.Mutex) (b []byte, last bool) {
 	rest := s.writing
 	if position -= s.written; position >= uint64(len(s.writing)) {
 		rest, position = s.tail, position-uint64(len(s.writing))
-		last = len(s.tail)-int(position) <= logPiece
+		last = len(s.tail)-int(position) <= maxPiece
 	}
 	rest = rest[position:]
-	return append([]byte(nil), rest[:min(logPiece, len(rest))]...), last
+	return append([]byte(nil), rest[:min(maxPiece, len(rest))]...), last
 }
