@@ -109,7 +109,7 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
-	s.Own = binary.LittleEndian.AppendUint64(s.Own, e.pace.own.last.steps)
+	s.Own = binary.LittleEndian.AppendUint64(s.Own, e.lead.Steps())
 	for rank := range e.flows {
 		s.Own = e.flows[rank].received.append(e.flows[rank].sent.append(s.Own))
 	}
@@ -183,7 +183,7 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	maps.DeleteFunc(e.receipts, func(name messageID, _ struct{}) bool {
 		return name.seq <= e.protocol.Sent(name.context, name.rank)
 	})
-	e.pace.own = history{last: mark{binary.LittleEndian.Uint64(s.Own[8:]), e.clock()}}
+	e.lead.Resume(binary.LittleEndian.Uint64(s.Own[8:]), e.clock())
 	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
 	for rank := range e.flows {
 		f := &e.flows[rank]

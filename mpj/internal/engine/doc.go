@@ -65,7 +65,7 @@
 //
 // A replica does not fail because it is slow. Senders to it wait once it is far behind, and from
 // then on the job runs at its pace. Until then the job runs at the pace of the fastest replica, so a
-// replica that should become master can get ahead (pace.go).
+// replica that should become master can get ahead (package lead).
 //
 // Replication adds no deadlock. A send transmits its message before it waits, so a waiting send
 // withholds nothing that another process needs. Matching that message also ends the wait. All

@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/lead"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
@@ -143,7 +144,7 @@ type Engine struct {
 
 	toleratedHang time.Duration // silence that the job tolerates (SetToleratedHang)
 
-	pace pace
+	lead lead.Meter
 
 	clockOffset float64 // seconds to add to clock to continue the last decider's time
 	time        float64 // last outcome of Wtime
@@ -172,7 +173,7 @@ func New(ctx context.Context, c Config) *Engine {
 		asked:     make(map[messageID][]view.Process),
 		lent:      make(map[*byte]int),
 		writes:    noRank,
-		pace:      newPace(),
+		lead:      lead.NewMeter(),
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
@@ -228,7 +229,7 @@ func (e *Engine) View(v view.View) {
 		return
 	}
 	if rank := e.self.Rank; v.Since[rank] != before.Since[rank] {
-		e.pace.moved(before.IsMaster(e.self))
+		e.lead.MasterChanged(before.IsMaster(e.self))
 	}
 	e.addFlows(before)
 	e.apply(e.protocol.View(v))
@@ -481,6 +482,6 @@ func (e *Engine) onTick() {
 	}
 	e.apply(out)
 	e.relieve()
-	e.keepPace()
+	e.askMaster()
 	e.reviewStall()
 }

@@ -1,4 +1,4 @@
-package engine
+package lead
 
 import (
 	"bytes"
@@ -8,9 +8,12 @@ import (
 	"time"
 )
 
+// tickInterval is the interval of ticks in the engine.
+const tickInterval = 10 * time.Millisecond
+
 // A race is a replica and its master, which both take the steps of a program.
 type race struct {
-	pace    pace
+	replica Meter
 	master  history
 	reports []time.Duration // times at which the replica reported that it is ahead
 	// away reports whether the master's machine is stopped.
@@ -27,11 +30,11 @@ const (
 // run lets time pass. In each tick, the two processes take the given numbers of steps.
 func (r *race) run(lasts time.Duration, replica, master func(at time.Duration) int) {
 	var question uint64
-	var answer paceAnswer
+	var answer Answer
 	var arrives, returns time.Duration
 	for at := raceTick; at <= lasts; at += raceTick {
 		for range replica(at) {
-			r.pace.own.step(at)
+			r.replica.Step(at)
 		}
 		away := r.away != nil && r.away(at)
 		if !away {
@@ -40,23 +43,23 @@ func (r *race) run(lasts time.Duration, replica, master func(at time.Duration) i
 			}
 		}
 		if question != 0 && returns == 0 && at >= arrives && !away {
-			answer, returns = paceAnswer{at + masterClock, r.master.appendTo(nil)}, at+raceRound/3
+			answer, returns = Answer{at + masterClock, r.master.appendTo(nil)}, at+raceRound/3
 		}
 		if returns != 0 && at >= returns {
-			if r.pace.receive(question, answer, at) {
+			if r.replica.Receive(question, answer, at) {
 				r.reports = append(r.reports, at)
 			}
 			question, returns = 0, 0
 		}
 		if at%(tickInterval+raceTick) == 0 { // timers are late
-			if q := r.pace.tick(at); q != 0 {
+			if q := r.replica.Tick(at); q != 0 {
 				question, arrives, returns = q, at+raceRound*2/3, 0
 			}
 		}
 	}
 }
 
-func newRace() race { return race{pace: newPace()} }
+func newRace() race { return race{replica: NewMeter()} }
 
 // every takes one step in each period n, starting with time n.
 func every(n, offset time.Duration) func(time.Duration) int {
@@ -102,7 +105,7 @@ func TestStoppedMasterIsDetected(t *testing.T) {
 	taken := uint64(0)
 	// Each step begins when a message arrives, at any time within the cycle.
 	r.run(5*time.Second, every(cycle, 3*time.Millisecond), func(time.Duration) int {
-		due := r.pace.own.last.steps - taken
+		due := r.replica.Steps() - taken
 		taken += due
 		return int(due)
 	})
@@ -219,12 +222,12 @@ func TestClearSpells(t *testing.T) {
 }
 
 func TestLateAnswerShowsNoLead(t *testing.T) {
-	p, m := newPace(), history{}
+	m, master := NewMeter(), history{}
 	at := time.Second
 	for i := range 100 {
-		p.own.step(at)
-		m.step(at)
-		q := p.tick(at)
+		m.Step(at)
+		master.step(at)
+		q := m.Tick(at)
 		if q == 0 {
 			t.Fatal("the replica did not ask the master")
 		}
@@ -232,10 +235,10 @@ func TestLateAnswerShowsNoLead(t *testing.T) {
 		if at += time.Millisecond; i%10 != 0 {
 			at += 300 * time.Millisecond // answers are slow
 		}
-		if p.receive(q, paceAnswer{answered + time.Millisecond/2, m.appendTo(nil)}, at) || p.lead > 0 {
-			t.Fatalf("the replica has a lead of %v over a level master", p.lead)
+		if m.Receive(q, Answer{answered + time.Millisecond/2, master.appendTo(nil)}, at) || m.lead > 0 {
+			t.Fatalf("the replica has a lead of %v over a level master", m.lead)
 		}
-		p.known = 0 // make the replica ask although they are level
+		m.known = 0 // make the replica ask although they are level
 		at += tickInterval
 	}
 }
@@ -245,7 +248,7 @@ func TestMasterDelayedOnceIsNotSlow(t *testing.T) {
 	r.away = func(at time.Duration) bool { return at > time.Second && at < 2*time.Second }
 	taken := uint64(0)
 	r.run(3*time.Second, every(10*time.Millisecond, 0), func(time.Duration) int {
-		due := r.pace.own.last.steps - taken
+		due := r.replica.Steps() - taken
 		taken += due
 		return int(due)
 	})
@@ -255,40 +258,51 @@ func TestMasterDelayedOnceIsNotSlow(t *testing.T) {
 }
 
 func TestLostAnswerIsAskedForAgain(t *testing.T) {
-	p := newPace()
-	p.own.step(time.Second)
+	m := NewMeter()
+	m.Step(time.Second)
 	asked := 0
 	for at := time.Second; at < 6*time.Second; at += tickInterval {
-		if p.tick(at) != 0 {
+		if m.Tick(at) != 0 {
 			asked++
 		}
 	}
 	if asked != 5 {
-		t.Errorf("the replica asked %d times in 5 s, want once in %v", asked, paceTimeout)
+		t.Errorf("the replica asked %d times in 5 s, want once in %v", asked, answerTimeout)
 	}
-	if p.receive(p.question-1, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.answered {
+	if m.Receive(m.question-1, Answer{marks: make([]mark, 1)}, 6*time.Second); m.answered {
 		t.Error("an answer to an earlier question counts")
 	}
-	if p.receive(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); !p.answered {
+	if m.Receive(m.question, Answer{marks: make([]mark, 1)}, 6*time.Second); !m.answered {
 		t.Error("the answer does not count")
 	}
-	p.answered = false
-	if p.receive(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.answered {
+	m.answered = false
+	if m.Receive(m.question, Answer{marks: make([]mark, 1)}, 6*time.Second); m.answered {
 		t.Error("a second answer counts")
 	}
 }
 
 func TestReplacedMasterNeedsALargerLead(t *testing.T) {
-	p := newPace()
-	p.moved(true)
-	if p.need != 2*minLead {
-		t.Errorf("the necessary lead is %v, want %v", p.need, 2*minLead)
+	m := NewMeter()
+	m.MasterChanged(true)
+	if m.need != 2*minLead {
+		t.Errorf("the necessary lead is %v, want %v", m.need, 2*minLead)
 	}
 	for range 100 {
-		p.moved(true)
+		m.MasterChanged(true)
 	}
-	if p.need != maxLead {
-		t.Errorf("the necessary lead is %v, want at most %v", p.need, maxLead)
+	if m.need != maxLead {
+		t.Errorf("the necessary lead is %v, want at most %v", m.need, maxLead)
+	}
+}
+
+// TestResumedProgramHasTheStepsOfItsCheckpoint checks that earlier marks do not survive, because they
+// would show the process behind its master.
+func TestResumedProgramHasTheStepsOfItsCheckpoint(t *testing.T) {
+	m := NewMeter()
+	m.Step(time.Second)
+	m.Resume(7, time.Minute)
+	if got := m.Answer(time.Hour).marks; len(got) != 1 || got[0] != (mark{7, time.Minute}) {
+		t.Errorf("the history is %v, want 7 steps at the time of the restoration", got)
 	}
 }
 
@@ -297,12 +311,12 @@ func TestHistoryRecordsWhenStepsWereTaken(t *testing.T) {
 	if got := h.appendTo(nil); len(got) != 1 || got[0] != (mark{}) {
 		t.Errorf("the history has marks before the first step: %v", got)
 	}
-	const each, steps = markGap / 2, 10 * paceMarks
+	const each, steps = markGap / 2, 10 * maxMarks
 	for i := range steps {
 		h.step(time.Duration(i+1) * each)
 	}
 	got := h.appendTo(nil)
-	if len(got) != paceMarks || got[len(got)-1].steps != steps {
+	if len(got) != maxMarks || got[len(got)-1].steps != steps {
 		t.Fatalf("the history has %d marks, the last of %v", len(got), got[len(got)-1])
 	}
 	for i, m := range got {
@@ -344,24 +358,24 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func FuzzPaceAnswer(f *testing.F) {
-	f.Add(paceAnswer{time.Second, []mark{{3, time.Millisecond}, {4, time.Second}}}.encode())
-	f.Add(paceAnswer{marks: make([]mark, paceMarks)}.encode())
+func FuzzAnswer(f *testing.F) {
+	f.Add(Answer{time.Second, []mark{{3, time.Millisecond}, {4, time.Second}}}.Encode())
+	f.Add(Answer{marks: make([]mark, maxMarks)}.Encode())
 	f.Add([]byte("short"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		a, err := decodePaceAnswer(b)
+		a, err := DecodeAnswer(b)
 		if err != nil {
 			return
 		}
-		if !bytes.Equal(a.encode(), b) {
-			t.Errorf("%v encodes to %x, decoded from %x", a, a.encode(), b)
+		if !bytes.Equal(a.Encode(), b) {
+			t.Errorf("%v encodes to %x, decoded from %x", a, a.Encode(), b)
 		}
-		p := newPace()
-		p.own.step(time.Second)
+		m := NewMeter()
+		m.Step(time.Second)
 		for at := time.Second; at < time.Minute; at += time.Second {
-			p.receive(p.tick(at), a, at+time.Millisecond)
-			if p.lead < 0 || p.lead > p.need {
-				t.Fatalf("the lead is %v", p.lead)
+			m.Receive(m.Tick(at), a, at+time.Millisecond)
+			if m.lead < 0 || m.lead > m.need {
+				t.Fatalf("the lead is %v", m.lead)
 			}
 		}
 	})

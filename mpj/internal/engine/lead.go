@@ -4,11 +4,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/lead"
 )
 
-// maxPaces bounds the frames that may be queued for another replica when this process answers its
+// maxAnswers bounds the frames that may be queued for another replica when this process answers its
 // question.
-const maxPaces = 64
+const maxAnswers = 64
 
 // mayLead reports whether this process may get ahead of its master: it is live, and another process
 // is master.
@@ -21,7 +22,7 @@ func (e *Engine) step() {
 	if e.protocol == nil {
 		return
 	}
-	e.pace.own.step(e.clock())
+	e.lead.Step(e.clock())
 	if !e.decider && !e.ticking && e.mayLead() {
 		e.armTick()
 	}
@@ -33,55 +34,55 @@ func (e *Engine) nextPoint(context uint32) protection.Point {
 	return e.mailbox(context).nextPoint(context)
 }
 
-// keepPace asks the master for its progress, if this process may be ahead of the master.
-func (e *Engine) keepPace() {
+// askMaster asks the master for its progress, if this process may be ahead of the master.
+func (e *Engine) askMaster() {
 	if !e.mayLead() {
 		return
 	}
-	if question := e.pace.tick(e.clock()); question != 0 {
+	if question := e.lead.Tick(e.clock()); question != 0 {
 		if master, ok := e.view.Master(e.self.Rank); ok {
-			e.tellPace(master, frame.Pace, question, nil)
+			e.sendLead(master, frame.Pace, question, nil)
 		}
 	}
-	if e.pace.asked != 0 {
+	if e.lead.Waits() {
 		e.armTick()
 	}
 }
 
-func (e *Engine) tellPace(to view.Process, kind frame.Kind, question uint64, answer []byte) {
+// sendLead sends a question or an answer to another replica of the rank.
+func (e *Engine) sendLead(to view.Process, kind frame.Kind, question uint64, answer []byte) {
 	e.enqueue(protection.Envelope{To: to, Frame: frame.Frame{
 		Header:  frame.Header{Kind: kind, Rank: uint32(e.self.Rank), Seq: question, Size: uint64(len(answer))},
 		Payload: answer,
 	}})
 }
 
-// arrivedPace processes a question or an answer of another replica of the rank.
-func (e *Engine) arrivedPace(from view.Process, f *frame.Frame) error {
+// arrivedLead processes a question or an answer of another replica of the rank.
+func (e *Engine) arrivedLead(from view.Process, f *frame.Frame) error {
 	switch {
 	case from.Rank != e.self.Rank || !e.view.Live(from):
 	case f.Kind == frame.Pace:
-		if len(e.outlet(from).queue) < maxPaces { // a replica that does not read gets no answers
-			a := paceAnswer{e.clock(), e.pace.own.appendTo(nil)}
-			e.tellPace(from, frame.PaceReply, f.Seq, a.encode())
+		if len(e.outlet(from).queue) < maxAnswers { // a replica that does not read gets no answers
+			e.sendLead(from, frame.PaceReply, f.Seq, e.lead.Answer(e.clock()).Encode())
 		}
 	default:
-		a, err := decodePaceAnswer(f.Payload)
+		a, err := lead.DecodeAnswer(f.Payload)
 		if err != nil {
 			return err
 		}
-		if e.view.IsMaster(from) && e.pace.receive(f.Seq, a, e.clock()) {
-			e.tellAhead()
+		if e.view.IsMaster(from) && e.lead.Receive(f.Seq, a, e.clock()) {
+			e.reportAhead()
 		}
-		if e.mayLead() && e.pace.known != e.pace.own.last.steps {
+		if e.mayLead() && !e.lead.Level() {
 			e.armTick()
 		}
 	}
 	return nil
 }
 
-// tellAhead reports that this process is ahead of its master. It does not wait for the callback.
+// reportAhead reports that this process is ahead of its master. It does not wait for the callback.
 // e.mu is held.
-func (e *Engine) tellAhead() {
+func (e *Engine) reportAhead() {
 	if e.ahead == nil {
 		return
 	}
