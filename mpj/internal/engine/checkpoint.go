@@ -10,6 +10,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
+// A checkpointing makes checkpoints of the program, or resumes the program from one. Its calls release
+// the engine's mutex while the program saves or restores its state. Of the engine, it needs all that a
+// snapshot contains: the mailboxes, the counts of steps and bytes, and the outcomes and clock of the
+// program.
+type checkpointing struct {
+	p        *protected
+	state    *messagelog.Draft // received part of the checkpoint that this process resumes from
+	resuming *waiter           // waiter of Checkpoint while it waits for an arriving checkpoint
+}
+
 // Checkpoint makes a checkpoint of the program. Replicas that join the rank later then need not
 // replay the log between the first checkpoint and this one. If this process is itself such a replica
 // and calls Checkpoint for the first time, it resumes from the last checkpoint of its rank. The
@@ -17,50 +27,73 @@ import (
 // the disk is full, the log stays as it was and Checkpoint returns nil. A non-nil error comes from
 // Save, Restore, TakeOwn or the engine.
 func (e *Engine) Checkpoint(c Checkpoint) error {
-	w := waiters.Get().(*waiter)
 	e.mu.Lock()
-	defer w.put()
-	if e.err != nil || e.protocol == nil || e.log == nil && !e.protocol.Joining() {
+	if e.err != nil || e.protected == nil {
 		defer e.mu.Unlock()
 		return e.err
 	}
-	e.resuming = w
-	err := e.await(w, func() bool { return e.protocol.Checkpointed() != protection.Arriving })
-	e.resuming = nil
+	return e.protected.checkpointing.run(c)
+}
+
+// run implements Checkpoint. The engine's mutex is held, and released.
+func (c *checkpointing) run(program Checkpoint) error {
+	p := c.p
+	log := p.rejoin.log
+	if log == nil && !p.protocol.Joining() {
+		p.unlock()
+		return nil
+	}
+	arrived, err := c.awaitArriving()
 	if err != nil {
-		e.mu.Unlock()
+		p.unlock()
 		return err
 	}
-	if e.protocol.Checkpointed() == protection.Arrived {
-		return e.resume(c)
+	if arrived {
+		return c.resume(program)
 	}
 	var d *messagelog.Draft
-	if e.log != nil {
-		d = e.log.BeginCheckpoint(e.view, e.protocol.Joining())
+	if log != nil {
+		d = log.BeginCheckpoint(*p.view(), p.protocol.Joining())
 	}
-	e.mu.Unlock()
+	p.unlock()
 	if d == nil {
 		return nil
 	}
 	defer d.Discard()
-	if err := c.Save(d); err != nil {
+	return c.save(program, d)
+}
+
+// awaitArriving waits until no checkpoint is arriving, and reports whether one has arrived.
+func (c *checkpointing) awaitArriving() (arrived bool, err error) {
+	w := waiters.Get().(*waiter)
+	defer w.put()
+	c.resuming = w
+	err = c.p.await(w, func() bool { return c.p.protocol.Checkpointed() != protection.Arriving })
+	c.resuming = nil
+	return err == nil && c.p.protocol.Checkpointed() == protection.Arrived, err
+}
+
+// save saves the state of the program in d, and commits d.
+func (c *checkpointing) save(program Checkpoint, d *messagelog.Draft) error {
+	if err := program.Save(d); err != nil {
 		return err
 	}
-	own, ok := c.Own()
+	own, ok := program.Own()
 	if !ok || !d.Finish() {
 		return nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err == nil && !e.underWay() {
-		e.commit(d, e.snapshot(own))
+	c.p.lock()
+	defer c.p.unlock()
+	if c.p.err() == nil && !c.underWay() {
+		c.commit(d, c.snapshot(own))
 	}
-	return e.err
+	return c.p.err()
 }
 
 // underWay reports whether the program has a posted receive, a synchronous send or a pending
 // decision.
-func (e *Engine) underWay() bool {
+func (c *checkpointing) underWay() bool {
+	e := c.p.e
 	for _, b := range e.mailboxes {
 		if len(b.posts) > 0 {
 			return true
@@ -75,31 +108,32 @@ func (e *Engine) underWay() bool {
 }
 
 // commit replaces the current part of the log with the state in d and snapshot s. If s has more than
-// messagelog.MaxTail bytes, commit leaves the log unchanged. e.mu is held.
-func (e *Engine) commit(d *messagelog.Draft, s protection.Snapshot) {
+// messagelog.MaxTail bytes, commit leaves the log unchanged.
+func (c *checkpointing) commit(d *messagelog.Draft, s protection.Snapshot) {
 	if s.Size() > messagelog.MaxTail {
 		return
 	}
 	b := protection.AppendSnapshot(nil, &s)
-	for pt, outcome := range e.early {
+	for pt, outcome := range c.p.e.early {
 		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
 	}
-	if write := e.log.Commit(d, b, e.view); write != nil {
-		e.running.Go(write) // until the file has caught up
+	if write := c.p.rejoin.log.Commit(d, b, *c.p.view()); write != nil {
+		c.p.background(write) // until the file has caught up
 	}
 }
 
 // ownSize returns the length in bytes of the engine's part of a snapshot. That part contains the
 // program's time, its steps, and for each rank the tallies of messages sent to and received from
 // it.
-func (e *Engine) ownSize() int { return flowsAt + 2*tallySize*len(e.flows) }
+func (c *checkpointing) ownSize() int { return talliesAt + 2*tallySize*len(c.p.e.flows) }
 
-const flowsAt = 16
+const talliesAt = 16
 
 // snapshot returns the data that a process needs, in addition to the program's state, to resume
-// from here. e.mu is held.
-func (e *Engine) snapshot(own []byte) protection.Snapshot {
-	s := e.protocol.Snapshot()
+// from here.
+func (c *checkpointing) snapshot(own []byte) protection.Snapshot {
+	e := c.p.e
+	s := c.p.protocol.Snapshot()
 	for context, b := range e.mailboxes {
 		if b.points > 0 {
 			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
@@ -118,54 +152,56 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 }
 
 // takeState appends b, a piece of the state that this process will resume from, to its draft.
-func (e *Engine) takeState(b []byte) {
-	if e.state == nil && e.log != nil {
-		e.state = e.log.NewDraft()
+func (c *checkpointing) takeState(b []byte) {
+	if log := c.p.rejoin.log; c.state == nil && log != nil {
+		c.state = log.NewDraft()
 	}
-	if e.state == nil {
-		e.fail(errors.New("cannot store the checkpoint to resume from"))
+	if c.state == nil {
+		c.p.fail(errors.New("cannot store the checkpoint to resume from"))
 		return
 	}
-	if e.state.Write(b); e.state.Err() != nil {
-		e.fail(e.state.Err())
+	if c.state.Write(b); c.state.Err() != nil {
+		c.p.fail(c.state.Err())
 	}
 }
 
-// resume resumes from the checkpoint that has arrived. e.mu is held, and released.
-func (e *Engine) resume(c Checkpoint) error {
-	s, out := e.protocol.Resume()
-	e.takeState(nil)
-	d := e.state
+// resume resumes from the checkpoint that has arrived. The engine's mutex is held, and released.
+func (c *checkpointing) resume(program Checkpoint) error {
+	p := c.p
+	s, out := p.protocol.Resume()
+	c.takeState(nil)
+	d := c.state
 	switch {
-	case e.err != nil:
+	case p.err() != nil:
 	case out.Lost != "":
-		e.fail(errors.New(out.Lost))
-	case len(s.Own) < e.ownSize():
-		e.fail(errors.New("malformed checkpoint: the engine's part is truncated"))
+		p.fail(errors.New(out.Lost))
+	case len(s.Own) < c.ownSize():
+		p.fail(errors.New("malformed checkpoint: the engine's part is truncated"))
 	case !d.Finish():
-		e.fail(d.Err())
+		p.fail(d.Err())
 	}
-	if e.err != nil {
-		defer e.mu.Unlock()
-		return e.err
+	if p.err() != nil {
+		defer p.unlock()
+		return p.err()
 	}
-	e.goTo(&s)
-	e.log.EndPrologue()
-	e.commit(d, s)
-	e.countReplayed(out.Deliver)
-	e.apply(out)
-	e.relieve()
-	e.armTick()
-	e.mu.Unlock()
+	c.goTo(&s)
+	p.rejoin.log.EndPrologue()
+	c.commit(d, s)
+	p.rejoin.countReplayed(out.Deliver)
+	p.e.apply(out)
+	p.e.relieve()
+	p.arm()
+	p.unlock()
 	defer d.Discard()
-	if err := c.TakeOwn(s.Own[e.ownSize():]); err != nil {
+	if err := program.TakeOwn(s.Own[c.ownSize():]); err != nil {
 		return err
 	}
-	return c.Restore(d.Reader())
+	return program.Restore(d.Reader())
 }
 
 // goTo sets the mailboxes, steps, flows and clock to their state in the snapshot.
-func (e *Engine) goTo(s *protection.Snapshot) {
+func (c *checkpointing) goTo(s *protection.Snapshot) {
+	e := c.p.e
 	for _, b := range e.mailboxes {
 		b.unexpected, b.space, b.present = nil, nil, nil
 	}
@@ -187,7 +223,7 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
 	for rank := range e.flows {
 		f := &e.flows[rank]
-		b := s.Own[flowsAt+2*tallySize*rank:]
+		b := s.Own[talliesAt+2*tallySize*rank:]
 		f.sent, f.received = readTally(b), readTally(b[tallySize:])
 	}
 	own := &e.flows[e.self.Rank]

@@ -10,6 +10,8 @@ import (
 // A still is a protocol that does nothing.
 type still struct{ protection.Protocol }
 
+func (still) Joining() bool { return false }
+
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
 // TestCheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps the step
@@ -18,6 +20,7 @@ func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 func TestCheckpointKeepsCounts(t *testing.T) {
 	still := func() *Engine {
 		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, flows: make([]flow, 2)}
+		e.protected = newProtected(e, &Config{Protocol: still{}})
 		e.flows[0].grow(1)
 		return e
 	}
@@ -26,17 +29,17 @@ func TestCheckpointKeepsCounts(t *testing.T) {
 	for range 7 {
 		old.lead.Step(time.Second)
 	}
-	s := old.snapshot([]byte("more"))
+	s := old.protected.checkpointing.snapshot([]byte("more"))
 	young := still()
 	young.lead.Step(time.Second)
-	young.goTo(&s)
+	young.protected.checkpointing.goTo(&s)
 	if got := young.lead.Steps(); got != 7 {
 		t.Errorf("the process has taken %d steps, want 7", got)
 	}
 	if f := young.flows[1]; f.sent != old.flows[1].sent || f.received != old.flows[1].received {
 		t.Errorf("the process has sent %v and received %v, want %v and %v", f.sent, f.received, old.flows[1].sent, old.flows[1].received)
 	}
-	if got := string(s.Own[old.ownSize():]); got != "more" {
+	if got := string(s.Own[old.protected.checkpointing.ownSize():]); got != "more" {
 		t.Errorf("the program's state is %q", got)
 	}
 }

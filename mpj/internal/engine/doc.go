@@ -88,14 +88,14 @@
 // a new master waits or continues as the old one would have. Counts are totals, and a process sends
 // them again when a channel has broken or a process is new. Queries for matches are repeated in
 // these cases and when the view changes. Failed processes do not count. A new replica replays its
-// rank's message log as fast as its program receives (join.go), and counts once the replay is
+// rank's message log as fast as its program receives (rejoin.go), and counts once the replay is
 // complete. A process whose program has ended receives no further messages, and reports that it has
 // received everything.
 //
 // # New replicas
 //
 // A view may have more replicas than the previous view. The engine accepts their channels as soon as
-// the view contains them: see join.go. A message log (package messagelog) keeps all input of a process:
+// the view contains them: see early.go. A message log (package messagelog) keeps all input of a process:
 // the messages of other ranks, and outcomes. From this log, the protocol replays them to a replica
 // that joins the rank later, whose program thereby catches up. A checkpoint of the program replaces
 // the middle part of the log (checkpoint.go).

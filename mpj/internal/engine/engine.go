@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -57,18 +56,14 @@ type Config struct {
 // An Engine is the engine of one process. Several goroutines may call its methods, but only one at
 // a time may make a call whose outcome depends on timing.
 type Engine struct {
-	self       view.Process
-	opener     channel.Opener
-	clock      func() time.Duration
-	tell       func(protection.Divergence)
-	log        *messagelog.Log // may be nil
-	logDropped func(why string, permanent bool)
-	joined     func(messages, bytes uint64) // nil once called
-	state      *messagelog.Draft            // received part of the checkpoint that this process resumes from
-	ahead      func()
-	upToDate   func(protection.UpToDate)
-	onStall    func()
-	stall      stall
+	self     view.Process
+	opener   channel.Opener
+	clock    func() time.Duration
+	tell     func(protection.Divergence)
+	ahead    func()
+	upToDate func(protection.UpToDate)
+	onStall  func()
+	stall    stall
 
 	ctx     context.Context // context of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
@@ -79,6 +74,7 @@ type Engine struct {
 	err       error // reason why the engine has stopped; nil while it runs
 	view      view.View
 	protocol  protection.Protocol // nil without replicas: see direct.go
+	protected *protected          // state that only an engine with a protocol has; else nil
 	decider   bool                // last result of protocol.Decider
 	mailboxes map[uint32]*mailbox
 	last      uint32 // context of lastBox, the mailbox used last
@@ -111,22 +107,14 @@ type Engine struct {
 	ticking       bool
 
 	// With a protocol:
-	credits     credits
-	flows       []flow                       // by rank
-	logComplete bool                         // this process is not new, or has its rank's complete message log
-	held        map[messageID]*heldSend      // sends that have started but not ended
-	receipts    map[messageID]struct{}       // receipts for synchronous sends that this process has yet to make
-	asked       map[messageID][]view.Process // processes that must get a Receipt when a message has been matched
+	credits  credits
+	flows    []flow                       // by rank
+	held     map[messageID]*heldSend      // sends that have started but not ended
+	receipts map[messageID]struct{}       // receipts for synchronous sends that this process has yet to make
+	asked    map[messageID][]view.Process // processes that must get a Receipt when a message has been matched
 	// lent counts the users of a payload that a send has copied, if its memory will be reused. The
 	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
-
-	postponed      []protection.Envelope // LogRequest frames held back until the program has received more
-	unmatchedBytes int                   // unmatched bytes at the last tick
-
-	replayed, replayedBytes uint64 // messages and bytes of the rank's log that were replayed to this process
-
-	resuming *waiter // waiter of Checkpoint while it waits for an arriving checkpoint
 
 	diverged int // number of calls of tell
 	telling  int // number of calls of tell that have not returned
@@ -154,9 +142,8 @@ type Engine struct {
 // caller must always call Close.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
-		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, log: c.Log, logDropped: c.LogDropped,
-		ahead:    c.Ahead,
-		upToDate: c.UpToDate, onStall: c.Stalled,
+		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged,
+		ahead: c.Ahead, upToDate: c.UpToDate, onStall: c.Stalled,
 		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
@@ -177,11 +164,11 @@ func New(ctx context.Context, c Config) *Engine {
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
-	if e.protocol != nil {
-		if e.logComplete = !e.protocol.Joining(); !e.logComplete {
-			e.joined = c.Joined
-		}
-		e.newFlows(!e.logComplete)
+	if c.Protocol == nil {
+		c.Log.Close() // without a protocol, nothing is logged
+	} else {
+		e.protected = newProtected(e, &c)
+		e.newFlows(!e.protected.rejoin.complete)
 		e.armTick() // the view may already name this process as master
 	}
 	e.mu.Unlock()
@@ -264,8 +251,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.stepDown()
 	}
 	for _, envelope := range out.Send {
-		if envelope.Frame.Kind == frame.LogRequest && e.hasEnough() {
-			e.postponed = append(e.postponed, envelope)
+		if e.protected.rejoin.postpone(envelope) {
 			continue
 		}
 		e.hold(envelope.Frame.Payload)
@@ -278,15 +264,15 @@ func (e *Engine) apply(out protection.Output) {
 		e.tellDiverged(d)
 	}
 	for _, r := range out.LogRequests {
-		e.sendLogPiece(r)
+		e.protected.rejoin.sendPiece(r)
 	}
 	if out.UpToDate != (protection.UpToDate{}) && e.upToDate != nil {
 		e.running.Go(func() { e.upToDate(out.UpToDate) }) // until the call returns
 	}
 	if len(out.State) > 0 {
-		e.takeState(out.State)
+		e.protected.checkpointing.takeState(out.State)
 	}
-	e.logReceived(out)
+	e.protected.rejoin.keep(out)
 	e.deliveries = append(e.deliveries, out.Deliver...)
 	e.outcomes = append(e.outcomes, out.Decided...)
 	if e.applying {
@@ -313,12 +299,7 @@ func (e *Engine) apply(out protection.Output) {
 		e.decider = true
 		e.takeOver()
 	}
-	if !e.logComplete && e.protocol.LogComplete() {
-		e.markLogComplete()
-	}
-	if e.joined != nil && !e.protocol.Joining() {
-		e.tellJoined()
-	}
+	e.protected.rejoin.review()
 }
 
 // mailbox returns the mailbox of context, and creates it if necessary.
@@ -421,9 +402,8 @@ func (e *Engine) Close() {
 	e.running.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.log.Close()
-	if e.state != nil {
-		e.state.Discard()
+	if e.protected != nil {
+		e.protected.close()
 	}
 	for _, c := range e.earlyChannels {
 		c.receiver.Close()
@@ -476,8 +456,8 @@ func (e *Engine) onTick() {
 		return
 	}
 	out := e.protocol.Tick()
-	e.requestMoreLog()
-	if len(out.Send) > 0 || len(e.postponed) > 0 {
+	e.protected.rejoin.requestMore()
+	if len(out.Send) > 0 || len(e.protected.rejoin.postponed) > 0 {
 		e.armTick()
 	}
 	e.apply(out)

@@ -49,7 +49,7 @@ func (e *Engine) Held() int {
 func (e *Engine) Unreceived() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.unreceived()
+	return e.protected.unreceived()
 }
 
 // SentTo returns the number of messages sent to a rank in a context.

@@ -60,7 +60,7 @@ func hasFinished(v view.View, rank int) bool {
 // over reports whether source sends no more messages. A joining process still gets messages of
 // finished ranks from other processes.
 func (e *Engine) over(source int) bool {
-	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.logComplete)
+	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protected == nil || e.protected.rejoin.complete)
 }
 
 // unmatchable reports whether no message will ever match receive r.

@@ -108,7 +108,7 @@ func (e *Engine) take(m *protection.Message) {
 	case m.Source == e.self.Rank:
 		f.record(e.self.Replica, f.received)
 		e.settleAllHeld(m.Source)
-	case e.logComplete && f.due(&e.credits):
+	case e.protected.rejoin.complete && f.due(&e.credits):
 		e.tellTaken(m.Source)
 	}
 }
@@ -149,11 +149,9 @@ func (e *Engine) arrivedTaken(from view.Process, f *frame.Frame) error {
 // markLogComplete reports to all ranks the number of bytes that this process, which was new, has
 // received from them. From then on the process counts.
 func (e *Engine) markLogComplete() {
-	e.logComplete = true
 	for rank := range e.flows {
 		e.tellTaken(rank)
 	}
-	e.recordFinished()
 }
 
 // addFlows makes room for the processes that are new in the view. It reports to them the number of
@@ -163,7 +161,7 @@ func (e *Engine) addFlows(before view.View) {
 		e.flows[rank].grow(e.view.R)
 	}
 	for _, p := range e.view.Processes() {
-		if e.logComplete && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
+		if e.protected.rejoin.complete && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
 			e.tellTakenTo(p)
 		}
 	}

@@ -176,13 +176,13 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 		var out protection.Output
 		if out, err = e.protocol.Receive(in.from, *f); err == nil {
 			if f.Kind == frame.MessageLog {
-				e.countReplayed(out.Deliver)
+				e.protected.rejoin.countReplayed(out.Deliver)
 			}
 			e.apply(out)
 			e.relieve()
 			e.armTick()
 			if f.Kind == frame.MessageLog {
-				e.resuming.wake()
+				e.protected.checkpointing.resuming.wake()
 			}
 		}
 	}

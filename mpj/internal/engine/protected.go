@@ -1,6 +1,95 @@
 package engine
 
-import "github.com/p2pmpi/p2pmpi/internal/protection"
+import (
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/frame"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A protected is the part of an engine that exists only with a protection protocol. Each of its
+// concerns has a type of its own, which reaches the engine by the methods of protected. The engine's
+// mutex guards a protected and its parts, and is held at all calls of their methods.
+type protected struct {
+	e             *Engine
+	protocol      protection.Protocol
+	rejoin        rejoin
+	checkpointing checkpointing
+}
+
+func newProtected(e *Engine, c *Config) *protected {
+	p := &protected{e: e, protocol: c.Protocol}
+	p.rejoin = newRejoin(p, c)
+	p.checkpointing.p = p
+	return p
+}
+
+// close releases the files of p.
+func (p *protected) close() {
+	p.rejoin.log.Close()
+	if d := p.checkpointing.state; d != nil {
+		d.Discard()
+	}
+}
+
+// logCompleted is called once this process, which was new, has its rank's complete message log.
+func (p *protected) logCompleted() {
+	p.e.markLogComplete()
+	p.e.recordFinished()
+}
+
+// The parts of a protected reach the engine by the following methods.
+
+// self returns this process.
+func (p *protected) self() view.Process { return p.e.self }
+
+// view returns the present view of the job.
+func (p *protected) view() *view.View { return &p.e.view }
+
+// now returns the reading of the engine's clock.
+func (p *protected) now() time.Duration { return p.e.clock() }
+
+// lock takes the engine's mutex, for calls from other goroutines and after unlock.
+func (p *protected) lock() { p.e.mu.Lock() }
+
+// unlock releases the engine's mutex.
+func (p *protected) unlock() { p.e.mu.Unlock() }
+
+// err returns the reason why the engine has stopped, or nil.
+func (p *protected) err() error { return p.e.err }
+
+// fail stops the engine.
+func (p *protected) fail(err error) { p.e.fail(err) }
+
+// await waits until done returns true. The mutex is not held while it sleeps.
+func (p *protected) await(w *waiter, done func() bool) error { return p.e.await(w, done) }
+
+// arm schedules a tick.
+func (p *protected) arm() { p.e.armTick() }
+
+// background runs f in a goroutine that Close waits for.
+func (p *protected) background(f func()) { p.e.running.Go(f) }
+
+// queue queues a frame for a process.
+func (p *protected) queue(to view.Process, f frame.Frame) {
+	p.e.enqueue(protection.Envelope{To: to, Frame: f})
+}
+
+// unreceived returns the number of bytes of messages that no receive has matched.
+func (p *protected) unreceived() (bytes int) {
+	for _, b := range p.e.mailboxes {
+		for i := range b.unexpected {
+			bytes += b.unexpected[i].size()
+		}
+	}
+	return bytes
+}
+
+// programWaits reports whether a goroutine of the program waits in a call, or may be about to wait.
+func (p *protected) programWaits() bool {
+	return len(p.e.sleepers) > 0 || p.e.poller.spinning || p.e.loans > 0
+}
 
 // flowLimit is the number of bytes that may be queued, or kept for processes that lack them, before
 // a send of an engine with a protocol waits. A higher limit costs memory and hides slow links; a
