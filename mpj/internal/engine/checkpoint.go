@@ -143,7 +143,7 @@ func (c *checkpointing) snapshot(own []byte) protection.Snapshot {
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
-	s.Own = binary.LittleEndian.AppendUint64(s.Own, e.lead.Steps())
+	s.Own = binary.LittleEndian.AppendUint64(s.Own, c.p.leading.meter.Steps())
 	for rank := range e.flows {
 		s.Own = e.flows[rank].received.append(e.flows[rank].sent.append(s.Own))
 	}
@@ -219,7 +219,7 @@ func (c *checkpointing) goTo(s *protection.Snapshot) {
 	maps.DeleteFunc(e.receipts, func(name messageID, _ struct{}) bool {
 		return name.seq <= e.protocol.Sent(name.context, name.rank)
 	})
-	e.lead.Resume(binary.LittleEndian.Uint64(s.Own[8:]), e.clock())
+	c.p.leading.meter.Resume(binary.LittleEndian.Uint64(s.Own[8:]), e.clock())
 	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
 	for rank := range e.flows {
 		f := &e.flows[rank]

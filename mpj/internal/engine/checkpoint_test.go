@@ -27,13 +27,13 @@ func TestCheckpointKeepsCounts(t *testing.T) {
 	old := still()
 	old.flows[1] = flow{sent: tally{1, 2}, received: tally{3, 4}}
 	for range 7 {
-		old.lead.Step(time.Second)
+		old.protected.leading.meter.Step(time.Second)
 	}
 	s := old.protected.checkpointing.snapshot([]byte("more"))
 	young := still()
-	young.lead.Step(time.Second)
+	young.protected.leading.meter.Step(time.Second)
 	young.protected.checkpointing.goTo(&s)
-	if got := young.lead.Steps(); got != 7 {
+	if got := young.protected.leading.meter.Steps(); got != 7 {
 		t.Errorf("the process has taken %d steps, want 7", got)
 	}
 	if f := young.flows[1]; f.sent != old.flows[1].sent || f.received != old.flows[1].received {

@@ -31,6 +31,14 @@ func orMalformed(err error) error {
 	return err
 }
 
+// nextPoint takes the next point of context for a call of the program.
+func (e *Engine) nextPoint(context uint32) protection.Point {
+	if e.protected != nil {
+		e.protected.leading.step()
+	}
+	return e.mailbox(context).nextPoint(context)
+}
+
 // nextPoint takes the next point of the mailbox's context.
 func (b *mailbox) nextPoint(context uint32) protection.Point {
 	b.points++
@@ -97,7 +105,7 @@ func (e *Engine) propose(r *Request) {
 
 // decided applies an outcome that the program may now see.
 func (e *Engine) decided(det protection.Determinant) {
-	e.stall.end()
+	e.protected.stall.end()
 	d, ok := e.open[det.Point]
 	if !ok {
 		e.early[det.Point] = det.Outcome

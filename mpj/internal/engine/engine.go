@@ -9,7 +9,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/lead"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
@@ -56,14 +55,9 @@ type Config struct {
 // An Engine is the engine of one process. Several goroutines may call its methods, but only one at
 // a time may make a call whose outcome depends on timing.
 type Engine struct {
-	self     view.Process
-	opener   channel.Opener
-	clock    func() time.Duration
-	tell     func(protection.Divergence)
-	ahead    func()
-	upToDate func(protection.UpToDate)
-	onStall  func()
-	stall    stall
+	self   view.Process
+	opener channel.Opener
+	clock  func() time.Duration
 
 	ctx     context.Context // context of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
@@ -116,9 +110,6 @@ type Engine struct {
 	// users are the protocol and the queues that contain the payload.
 	lent map[*byte]int
 
-	diverged int // number of calls of tell
-	telling  int // number of calls of tell that have not returned
-
 	// Without a protocol:
 	bodies      int    // payloads that wait for their receive or are being transferred
 	finished    []bool // by rank: whether it sends no more messages
@@ -132,8 +123,6 @@ type Engine struct {
 
 	toleratedHang time.Duration // silence that the job tolerates (SetToleratedHang)
 
-	lead lead.Meter
-
 	clockOffset float64 // seconds to add to clock to continue the last decider's time
 	time        float64 // last outcome of Wtime
 }
@@ -142,8 +131,7 @@ type Engine struct {
 // caller must always call Close.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
-		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged,
-		ahead: c.Ahead, upToDate: c.UpToDate, onStall: c.Stalled,
+		self: c.Self, opener: c.Opener, clock: c.Clock,
 		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
@@ -160,7 +148,6 @@ func New(ctx context.Context, c Config) *Engine {
 		asked:     make(map[messageID][]view.Process),
 		lent:      make(map[*byte]int),
 		writes:    noRank,
-		lead:      lead.NewMeter(),
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
@@ -215,14 +202,7 @@ func (e *Engine) View(v view.View) {
 		e.recordFinished()
 		return
 	}
-	if rank := e.self.Rank; v.Since[rank] != before.Since[rank] {
-		e.lead.MasterChanged(before.IsMaster(e.self))
-	}
-	e.addFlows(before)
-	e.apply(e.protocol.View(v))
-	e.queryAll(noRank)
-	e.relieve()
-	e.armTick()
+	e.protected.viewChanged(before)
 	e.recordFinished()
 }
 
@@ -261,13 +241,13 @@ func (e *Engine) apply(out protection.Output) {
 		e.releasePayload(payload)
 	}
 	for _, d := range out.Diverged {
-		e.tellDiverged(d)
+		e.protected.reports.reportDivergence(d)
 	}
 	for _, r := range out.LogRequests {
 		e.protected.rejoin.sendPiece(r)
 	}
-	if out.UpToDate != (protection.UpToDate{}) && e.upToDate != nil {
-		e.running.Go(func() { e.upToDate(out.UpToDate) }) // until the call returns
+	if out.UpToDate != (protection.UpToDate{}) {
+		e.protected.reports.reportUpToDate(out.UpToDate)
 	}
 	if len(out.State) > 0 {
 		e.protected.checkpointing.takeState(out.State)
@@ -455,13 +435,5 @@ func (e *Engine) onTick() {
 		e.acknowledgeDue()
 		return
 	}
-	out := e.protocol.Tick()
-	e.protected.rejoin.requestMore()
-	if len(out.Send) > 0 || len(e.protected.rejoin.postponed) > 0 {
-		e.armTick()
-	}
-	e.apply(out)
-	e.relieve()
-	e.askMaster()
-	e.reviewStall()
+	e.protected.tick()
 }

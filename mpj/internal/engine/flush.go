@@ -53,7 +53,7 @@ var answerTimeout = 10 * time.Second // a variable for tests
 // messages has no limit. The wait for acknowledgements, which only serve to find divergences, ends
 // after answerTimeout. e.mu is held, but not while it waits.
 func (e *Engine) awaitLast(w *waiter) error {
-	acknowledged := func() bool { return e.err == nil && e.telling == 0 && e.protocol.Retained() == 0 }
+	acknowledged := func() bool { return e.err == nil && e.protected.reports.pending == 0 && e.protocol.Retained() == 0 }
 	if err := e.await(w, acknowledged); err != nil {
 		return err
 	}

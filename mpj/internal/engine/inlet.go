@@ -171,7 +171,7 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	case f.Kind == frame.Taken:
 		err = e.arrivedTaken(in.from, f)
 	case f.Kind == frame.Pace || f.Kind == frame.PaceReply:
-		err = e.arrivedLead(in.from, f)
+		err = e.protected.leading.arrived(in.from, f)
 	default:
 		var out protection.Output
 		if out, err = e.protocol.Receive(in.from, *f); err == nil {

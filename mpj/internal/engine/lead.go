@@ -2,7 +2,6 @@ package engine
 
 import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/lead"
 )
@@ -11,84 +10,81 @@ import (
 // question.
 const maxAnswers = 64
 
-// mayLead reports whether this process may get ahead of its master: it is live, and another process
+// A leading measures the lead of this process over its master (package lead), and answers the
+// questions of the other replicas about the steps of this process. Of the engine, it needs the view,
+// the clock, the tick and the queues.
+type leading struct {
+	p     *protected
+	meter lead.Meter
+}
+
+// possible reports whether this process may get ahead of its master: it is live, and another process
 // is master.
-func (e *Engine) mayLead() bool {
-	return e.protocol != nil && e.view.Live(e.self) && !e.view.IsMaster(e.self)
+func (l *leading) possible() bool {
+	v, self := l.p.view(), l.p.self()
+	return v.Live(self) && !v.IsMaster(self)
 }
 
-// step counts a step of the program. e.mu is held.
-func (e *Engine) step() {
-	if e.protocol == nil {
+// step counts a step of the program.
+func (l *leading) step() {
+	l.meter.Step(l.p.now())
+	if !l.p.e.decider && !l.p.armed() && l.possible() {
+		l.p.arm()
+	}
+}
+
+// viewChanged resets the measurement if the view has another master of this process's rank than the
+// view before.
+func (l *leading) viewChanged(before view.View) {
+	self := l.p.self()
+	if l.p.view().Since[self.Rank] != before.Since[self.Rank] {
+		l.meter.MasterChanged(before.IsMaster(self))
+	}
+}
+
+// ask asks the master for its progress, if this process may be ahead of the master.
+func (l *leading) ask() {
+	if !l.possible() {
 		return
 	}
-	e.lead.Step(e.clock())
-	if !e.decider && !e.ticking && e.mayLead() {
-		e.armTick()
-	}
-}
-
-// nextPoint takes the next point of context for a call of the program.
-func (e *Engine) nextPoint(context uint32) protection.Point {
-	e.step()
-	return e.mailbox(context).nextPoint(context)
-}
-
-// askMaster asks the master for its progress, if this process may be ahead of the master.
-func (e *Engine) askMaster() {
-	if !e.mayLead() {
-		return
-	}
-	if question := e.lead.Tick(e.clock()); question != 0 {
-		if master, ok := e.view.Master(e.self.Rank); ok {
-			e.sendLead(master, frame.Pace, question, nil)
+	if question := l.meter.Tick(l.p.now()); question != 0 {
+		if master, ok := l.p.view().Master(l.p.self().Rank); ok {
+			l.send(master, frame.Pace, question, nil)
 		}
 	}
-	if e.lead.Waits() {
-		e.armTick()
+	if l.meter.Waits() {
+		l.p.arm()
 	}
 }
 
-// sendLead sends a question or an answer to another replica of the rank.
-func (e *Engine) sendLead(to view.Process, kind frame.Kind, question uint64, answer []byte) {
-	e.enqueue(protection.Envelope{To: to, Frame: frame.Frame{
-		Header:  frame.Header{Kind: kind, Rank: uint32(e.self.Rank), Seq: question, Size: uint64(len(answer))},
+// send sends a question or an answer to another replica of the rank.
+func (l *leading) send(to view.Process, kind frame.Kind, question uint64, answer []byte) {
+	l.p.queue(to, frame.Frame{
+		Header:  frame.Header{Kind: kind, Rank: uint32(l.p.self().Rank), Seq: question, Size: uint64(len(answer))},
 		Payload: answer,
-	}})
+	})
 }
 
-// arrivedLead processes a question or an answer of another replica of the rank.
-func (e *Engine) arrivedLead(from view.Process, f *frame.Frame) error {
+// arrived processes a question or an answer of another replica of the rank.
+func (l *leading) arrived(from view.Process, f *frame.Frame) error {
+	v := l.p.view()
 	switch {
-	case from.Rank != e.self.Rank || !e.view.Live(from):
+	case from.Rank != l.p.self().Rank || !v.Live(from):
 	case f.Kind == frame.Pace:
-		if len(e.outlet(from).queue) < maxAnswers { // a replica that does not read gets no answers
-			e.sendLead(from, frame.PaceReply, f.Seq, e.lead.Answer(e.clock()).Encode())
+		if l.p.queued(from) < maxAnswers { // a replica that does not read gets no answers
+			l.send(from, frame.PaceReply, f.Seq, l.meter.Answer(l.p.now()).Encode())
 		}
 	default:
 		a, err := lead.DecodeAnswer(f.Payload)
 		if err != nil {
 			return err
 		}
-		if e.view.IsMaster(from) && e.lead.Receive(f.Seq, a, e.clock()) {
-			e.reportAhead()
+		if v.IsMaster(from) && l.meter.Receive(f.Seq, a, l.p.now()) {
+			l.p.reports.reportAhead()
 		}
-		if e.mayLead() && !e.lead.Level() {
-			e.armTick()
+		if l.possible() && !l.meter.Level() {
+			l.p.arm()
 		}
 	}
 	return nil
-}
-
-// reportAhead reports that this process is ahead of its master. It does not wait for the callback.
-// e.mu is held.
-func (e *Engine) reportAhead() {
-	if e.ahead == nil {
-		return
-	}
-	e.running.Add(1)
-	go func() { // until ahead returns
-		defer e.running.Done()
-		e.ahead()
-	}()
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/lead"
 )
 
 // A protected is the part of an engine that exists only with a protection protocol. Each of its
@@ -16,13 +17,41 @@ type protected struct {
 	protocol      protection.Protocol
 	rejoin        rejoin
 	checkpointing checkpointing
+	reports       reports
+	leading       leading
+	stall         stall
 }
 
 func newProtected(e *Engine, c *Config) *protected {
 	p := &protected{e: e, protocol: c.Protocol}
 	p.rejoin = newRejoin(p, c)
 	p.checkpointing.p = p
+	p.reports = newReports(p, c)
+	p.leading = leading{p: p, meter: lead.NewMeter()}
 	return p
+}
+
+// viewChanged processes a new view, which follows the view before.
+func (p *protected) viewChanged(before view.View) {
+	p.leading.viewChanged(before)
+	p.e.addFlows(before)
+	p.e.apply(p.protocol.View(*p.view()))
+	p.e.queryAll(noRank)
+	p.e.relieve()
+	p.arm()
+}
+
+// tick processes a tick.
+func (p *protected) tick() {
+	out := p.protocol.Tick()
+	p.rejoin.requestMore()
+	if len(out.Send) > 0 || len(p.rejoin.postponed) > 0 {
+		p.arm()
+	}
+	p.e.apply(out)
+	p.e.relieve()
+	p.leading.ask()
+	p.reviewStall()
 }
 
 // close releases the files of p.
@@ -68,6 +97,12 @@ func (p *protected) await(w *waiter, done func() bool) error { return p.e.await(
 // arm schedules a tick.
 func (p *protected) arm() { p.e.armTick() }
 
+// armed reports whether a tick is scheduled.
+func (p *protected) armed() bool { return p.e.ticking }
+
+// wakeFlush wakes the goroutine that waits in Flush, if any.
+func (p *protected) wakeFlush() { p.e.flush.wake() }
+
 // background runs f in a goroutine that Close waits for.
 func (p *protected) background(f func()) { p.e.running.Go(f) }
 
@@ -75,6 +110,9 @@ func (p *protected) background(f func()) { p.e.running.Go(f) }
 func (p *protected) queue(to view.Process, f frame.Frame) {
 	p.e.enqueue(protection.Envelope{To: to, Frame: f})
 }
+
+// queued returns the number of frames that are queued for a process.
+func (p *protected) queued(to view.Process) int { return len(p.e.outlet(to).queue) }
 
 // unreceived returns the number of bytes of messages that no receive has matched.
 func (p *protected) unreceived() (bytes int) {
@@ -121,7 +159,7 @@ func (e *Engine) protect(m protection.Message) {
 	if e.protocol.Retained() <= directLoad {
 		e.writes = m.Dest
 	}
-	e.step()
+	e.protected.leading.step()
 	e.flows[m.Dest].sent.add(len(m.Payload))
 	e.apply(e.protocol.Send(m))
 	e.writeTo(m.Dest)

@@ -12,22 +12,18 @@ import (
 type rejoin struct {
 	p   *protected
 	log *messagelog.Log // nil if no replica will join
-	// logDropped reports that the log was dropped, permanently or until the next checkpoint.
-	logDropped func(why string, permanent bool)
 
-	complete        bool                         // this process is not new, or has its rank's complete message log
-	joined          func(messages, bytes uint64) // reports that this process has caught up; nil once called
-	postponed       []protection.Envelope        // LogRequest frames held back until the program has received more
-	unmatched       int                          // bytes of unmatched messages at the last tick
-	messages, bytes uint64                       // replayed from the log to this process
+	complete  bool                  // this process is not new, or has its rank's complete message log
+	joined    bool                  // this process is not new, or has caught up with its rank
+	postponed []protection.Envelope // LogRequest frames held back until the program has received more
+	unmatched int                   // bytes of unmatched messages at the last tick
+	messages  uint64                // number of messages replayed from the log to this process
+	bytes     uint64                // bytes of these messages
 }
 
 func newRejoin(p *protected, c *Config) rejoin {
-	r := rejoin{p: p, log: c.Log, logDropped: c.LogDropped, complete: !c.Protocol.Joining()}
-	if !r.complete {
-		r.joined = c.Joined
-	}
-	return r
+	joining := c.Protocol.Joining()
+	return rejoin{p: p, log: c.Log, complete: !joining, joined: !joining}
 }
 
 // keep logs the messages and outcomes that have reached this process.
@@ -39,8 +35,8 @@ func (r *rejoin) keep(out protection.Output) {
 	if write != nil {
 		r.p.background(write) // until the file has caught up
 	}
-	if why != "" && r.logDropped != nil {
-		r.p.background(func() { r.logDropped(why, permanent) }) // until the callback returns
+	if why != "" {
+		r.p.reports.reportLogDropped(why, permanent)
 	}
 }
 
@@ -113,9 +109,8 @@ func (r *rejoin) review() {
 		r.complete = true
 		r.p.logCompleted()
 	}
-	if r.joined != nil && !r.p.protocol.Joining() {
-		tell, messages, bytes := r.joined, r.messages, r.bytes
-		r.joined = nil
-		r.p.background(func() { tell(messages, bytes) }) // until the callback returns
+	if !r.joined && !r.p.protocol.Joining() {
+		r.joined = true
+		r.p.reports.reportJoined(r.messages, r.bytes)
 	}
 }

@@ -38,15 +38,14 @@ func (s *stall) end() {
 	s.ticks, s.limit = 0, 0
 }
 
-// reviewStall reports that the rank waits for an outcome, if it has waited for long. e.mu is held.
-func (e *Engine) reviewStall() {
-	switch {
-	case !e.protocol.Waiting():
-		e.stall.ticks, e.stall.limit = 0, 0
-	case e.stall.tick() && e.onStall != nil:
-		e.running.Go(e.onStall)
-		fallthrough
-	default:
-		e.armTick()
+// reviewStall reports that the rank waits for an outcome, if it has waited for long.
+func (p *protected) reviewStall() {
+	if !p.protocol.Waiting() {
+		p.stall.ticks, p.stall.limit = 0, 0
+		return
 	}
+	if p.stall.tick() {
+		p.reports.reportStall()
+	}
+	p.arm()
 }
