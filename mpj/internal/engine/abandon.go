@@ -32,8 +32,8 @@ func (e *Engine) keepNotice(b *mailbox, m message) {
 func (e *Engine) abandonSend(r *Request) {
 	if r.announced {
 		e.detach(r)
-	} else {
-		e.endHeldOf(r)
+	} else if e.protected != nil {
+		e.protected.windows.endOf(r)
 	}
 }
 
@@ -116,8 +116,8 @@ func (e *Engine) Abandon(context uint32) {
 // discard drops m. With a protocol, m has been acknowledged already.
 func (e *Engine) discard(m message) {
 	switch {
-	case e.protocol != nil:
-		e.takeUnreceived(m)
+	case e.protected != nil:
+		e.protected.takeUnreceived(m)
 	case m.sender != nil:
 		e.sentToSelf(m.sender)
 	case m.announced:

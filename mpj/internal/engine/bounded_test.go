@@ -100,7 +100,7 @@ func sendMany(e *engine.Engine, messages, size, bound int) error {
 // waits reports whether a sender waits, has ended or has sent all messages.
 func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
 	for k := range senders {
-		if e := senders[k].Load(); e != nil && (e.Held() > 0 || e.Context().Err() != nil || e.SentTo(context2, 1) == uint64(messages)) {
+		if e := senders[k].Load(); e != nil && (e.WaitingSends() > 0 || e.Context().Err() != nil || e.SentTo(context2, 1) == uint64(messages)) {
 			return true
 		}
 	}
@@ -269,7 +269,7 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 			for i := range 3 {
 				err := until(e, func() bool {
 					s := senders[1].Load()
-					if s != nil && (s.Held() > 0 || i == 0 && mode == engine.Standard && s.SentTo(context2, 1) > 0) {
+					if s != nil && (s.WaitingSends() > 0 || i == 0 && mode == engine.Standard && s.SentTo(context2, 1) > 0) {
 						waited[i].Store(true)
 					}
 					return waited[i].Load()

@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
-// A checkpointing makes checkpoints of the program, or resumes the program from one. Its calls release
+// checkpointing makes checkpoints of the program, or resumes the program from one. Its calls release
 // the engine's mutex while the program saves or restores its state. Of the engine, it needs all that a
 // snapshot contains: the mailboxes, the counts of steps and bytes, and the outcomes and clock of the
 // program.
@@ -99,8 +99,8 @@ func (c *checkpointing) underWay() bool {
 			return true
 		}
 	}
-	for _, h := range e.held {
-		if h.sync {
+	for _, s := range c.p.windows.waiting {
+		if s.sync {
 			return true
 		}
 	}
@@ -125,7 +125,7 @@ func (c *checkpointing) commit(d *messagelog.Draft, s protection.Snapshot) {
 // ownSize returns the length in bytes of the engine's part of a snapshot. That part contains the
 // program's time, its steps, and for each rank the tallies of messages sent to and received from
 // it.
-func (c *checkpointing) ownSize() int { return talliesAt + 2*tallySize*len(c.p.e.flows) }
+func (c *checkpointing) ownSize() int { return talliesAt + 2*tallySize*len(c.p.windows.byRank) }
 
 const talliesAt = 16
 
@@ -144,8 +144,8 @@ func (c *checkpointing) snapshot(own []byte) protection.Snapshot {
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
 	s.Own = binary.LittleEndian.AppendUint64(s.Own, c.p.leading.meter.Steps())
-	for rank := range e.flows {
-		s.Own = e.flows[rank].received.append(e.flows[rank].sent.append(s.Own))
+	for _, w := range c.p.windows.byRank {
+		s.Own = w.received.append(w.sent.append(s.Own))
 	}
 	s.Own = append(s.Own, own...)
 	return s
@@ -199,7 +199,7 @@ func (c *checkpointing) resume(program Checkpoint) error {
 	return program.Restore(d.Reader())
 }
 
-// goTo sets the mailboxes, steps, flows and clock to their state in the snapshot.
+// goTo sets the mailboxes, steps, windows and clock to their state in the snapshot.
 func (c *checkpointing) goTo(s *protection.Snapshot) {
 	e := c.p.e
 	for _, b := range e.mailboxes {
@@ -216,18 +216,16 @@ func (c *checkpointing) goTo(s *protection.Snapshot) {
 	maps.DeleteFunc(e.early, func(pt protection.Point, _ []byte) bool {
 		return pt.Index <= e.mailbox(pt.Context).points
 	})
-	maps.DeleteFunc(e.receipts, func(name messageID, _ struct{}) bool {
-		return name.seq <= e.protocol.Sent(name.context, name.rank)
-	})
 	c.p.leading.meter.Resume(binary.LittleEndian.Uint64(s.Own[8:]), e.clock())
 	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
-	for rank := range e.flows {
-		f := &e.flows[rank]
+	windows := c.p.windows.byRank
+	for rank := range windows {
+		w := &windows[rank]
 		b := s.Own[talliesAt+2*tallySize*rank:]
-		f.sent, f.received = readTally(b), readTally(b[tallySize:])
+		w.sent, w.received = readTally(b), readTally(b[tallySize:])
 	}
-	own := &e.flows[e.self.Rank]
+	own := &windows[e.self.Rank]
 	own.record(e.self.Replica, own.received)
 	e.clockOffset = e.time - e.clock().Seconds()
-	e.answerAsked()
+	c.p.notices.resume()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // A still is a protocol that does nothing.
@@ -19,13 +20,12 @@ func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 // or to have received less.
 func TestCheckpointKeepsCounts(t *testing.T) {
 	still := func() *Engine {
-		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, flows: make([]flow, 2)}
+		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, view: view.New(2, 1)}
 		e.protected = newProtected(e, &Config{Protocol: still{}})
-		e.flows[0].grow(1)
 		return e
 	}
 	old := still()
-	old.flows[1] = flow{sent: tally{1, 2}, received: tally{3, 4}}
+	old.protected.windows.byRank[1] = window{sent: tally{1, 2}, received: tally{3, 4}}
 	for range 7 {
 		old.protected.leading.meter.Step(time.Second)
 	}
@@ -36,8 +36,8 @@ func TestCheckpointKeepsCounts(t *testing.T) {
 	if got := young.protected.leading.meter.Steps(); got != 7 {
 		t.Errorf("the process has taken %d steps, want 7", got)
 	}
-	if f := young.flows[1]; f.sent != old.flows[1].sent || f.received != old.flows[1].received {
-		t.Errorf("the process has sent %v and received %v, want %v and %v", f.sent, f.received, old.flows[1].sent, old.flows[1].received)
+	if got, want := young.protected.windows.byRank[1], old.protected.windows.byRank[1]; got.sent != want.sent || got.received != want.received {
+		t.Errorf("the process has sent %v and received %v, want %v and %v", got.sent, got.received, want.sent, want.received)
 	}
 	if got := string(s.Own[old.protected.checkpointing.ownSize():]); got != "more" {
 		t.Errorf("the program's state is %q", got)

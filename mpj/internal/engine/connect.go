@@ -88,14 +88,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 		}
 	default:
 		e.popProtected(o)
-		e.apply(e.protocol.Reopened(o.to))
-		if e.protected.rejoin.complete && o.to.Rank != e.self.Rank { // the last report may have been lost
-			e.tellTakenTo(o.to)
-		}
-		e.queryAll(o.to.Rank)
-		e.askReachedAgain(o.to)
-		e.relieve()
-		e.armTick()
+		e.protected.reopenedTo(o.to)
 	}
 	return true
 }

@@ -124,7 +124,7 @@ func (e *Engine) decided(det protection.Determinant) {
 	}
 	b := e.mailbox(det.Context)
 	if b.decide(d.request, source, seq) {
-		e.complete(d.request, d.request.bound)
+		e.protected.complete(d.request, d.request.bound)
 	}
 	e.settle(b)
 	if e.anyFinished {

@@ -50,7 +50,7 @@
 // sender keeps the messages that a replica still lacks. A send waits while more than flowLimit bytes
 // are queued or kept. That wait always ends: a live process reads, and the peer of a permanently
 // stopped process fails it. Messages that have arrived and that no receive has matched stay in the
-// receiver's memory; flow.go bounds them. A send ends when the replicas of its destination have
+// receiver's memory; windows bound them (window.go). A send ends when the replicas of its destination have
 // received enough of the earlier messages, or have matched the message of the send. So per sender,
 // and apart from messages of sends that are not done, a replica keeps at most:
 //

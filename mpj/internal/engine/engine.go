@@ -90,25 +90,13 @@ type Engine struct {
 	requests      []*Request // free requests, for reuse
 	waiters       []*waiter
 	shorts        [][]byte
-	shortsMade    int            // number of buffers that room has made
-	queued        int            // bytes in outlets
-	writes        int            // rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled       []*heldSend    // sends in held that wait for the load to fall
-	sent          Request        // the request of every send that ended at once
-	flush         *waiter        // waiter of Flush, or nil
-	unreached     []view.Process // processes that have not answered askReached, during Flush
+	shortsMade    int     // number of buffers that room has made
+	queued        int     // bytes in outlets
+	writes        int     // rank whose channels the goroutine that holds mu will write to, or noRank
+	sent          Request // the request of every send that ended at once
+	flush         *waiter // waiter of Flush, or nil
 	tick          *time.Timer
 	ticking       bool
-
-	// With a protocol:
-	credits  credits
-	flows    []flow                       // by rank
-	held     map[messageID]*heldSend      // sends that have started but not ended
-	receipts map[messageID]struct{}       // receipts for synchronous sends that this process has yet to make
-	asked    map[messageID][]view.Process // processes that must get a Receipt when a message has been matched
-	// lent counts the users of a payload that a send has copied, if its memory will be reused. The
-	// users are the protocol and the queues that contain the payload.
-	lent map[*byte]int
 
 	// Without a protocol:
 	bodies      int    // payloads that wait for their receive or are being transferred
@@ -116,7 +104,7 @@ type Engine struct {
 	anyFinished bool
 	undrained   bool // rings may still hold messages of finished ranks
 
-	ending    bool // Flush has begun, so the program receives no more messages
+	ending    bool // without a protocol: Flush has begun, so the program receives no more messages
 	refused   []Unmatched
 	selfSeq   uint64 // number of messages of this process to itself
 	selfBytes int    // unmatched bytes of these messages
@@ -143,10 +131,6 @@ func New(ctx context.Context, c Config) *Engine {
 		outlets:   make([]*outlet, c.View.N*c.View.R),
 		inlets:    make([]*inlet, c.View.N*c.View.R),
 		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
-		held:      make(map[messageID]*heldSend),
-		receipts:  make(map[messageID]struct{}),
-		asked:     make(map[messageID][]view.Process),
-		lent:      make(map[*byte]int),
 		writes:    noRank,
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
@@ -155,7 +139,6 @@ func New(ctx context.Context, c Config) *Engine {
 		c.Log.Close() // without a protocol, nothing is logged
 	} else {
 		e.protected = newProtected(e, &c)
-		e.newFlows(!e.protected.rejoin.complete)
 		e.armTick() // the view may already name this process as master
 	}
 	e.mu.Unlock()
@@ -234,11 +217,11 @@ func (e *Engine) apply(out protection.Output) {
 		if e.protected.rejoin.postpone(envelope) {
 			continue
 		}
-		e.hold(envelope.Frame.Payload)
-		e.enqueue(envelope)
+		e.protected.retained.hold(envelope.Frame.Payload)
+		e.protected.queue(envelope.To, envelope.Frame)
 	}
 	for _, payload := range out.Released {
-		e.releasePayload(payload)
+		e.protected.retained.release(payload)
 	}
 	for _, d := range out.Diverged {
 		e.protected.reports.reportDivergence(d)
@@ -299,13 +282,13 @@ func (e *Engine) mailbox(context uint32) *mailbox {
 func (e *Engine) deliver(m protection.Message) {
 	b := e.mailbox(m.Context)
 	if b.abandoned {
-		e.takeUnreceived(message{Message: m})
+		e.protected.takeUnreceived(message{Message: m})
 		return
 	}
 	if r, m, ok := b.arrive(m, e.decider); ok {
 		e.matched(r, m)
-	} else if e.ending {
-		e.dropUnreceived(&b.unexpected[len(b.unexpected)-1])
+	} else if e.protected.finish.ending {
+		e.protected.finish.drop(&b.unexpected[len(b.unexpected)-1])
 	}
 	b.wakeProbes()
 }
@@ -328,14 +311,7 @@ func (e *Engine) matched(r *Request, m message) {
 		e.propose(r)
 		return
 	}
-	e.complete(r, m)
-}
-
-// complete ends receive r with m.
-func (e *Engine) complete(r *Request, m message) {
-	e.take(&m.Message)
-	e.report(m)
-	r.complete(m)
+	e.protected.complete(r, m)
 }
 
 // Fail stops the engine: every waiting call and every later call returns err. Later calls of Fail

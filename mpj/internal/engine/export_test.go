@@ -38,11 +38,11 @@ func SetCredits(quickest, each int) (restore func()) {
 	return func() { near, farShare, farLeast = n, s, l }
 }
 
-// Held returns the number of sends of e that are not done.
-func (e *Engine) Held() int {
+// WaitingSends returns the number of sends of e that are not done.
+func (e *Engine) WaitingSends() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.held)
+	return len(e.protected.windows.waiting)
 }
 
 // Unreceived returns the number of bytes that have arrived and that no receive has matched.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
@@ -99,9 +98,8 @@ func (e *Engine) readAll(in, before *inlet) {
 		<-before.ended
 		e.mu.Lock()
 		e.acknowledge(in) // report the arrived frames to the sender, so that it repeats only the rest
-		if e.err == nil {
-			e.queryAll(in.from.Rank) // a Receipt may have been lost
-			e.askReachedAgain(in.from)
+		if e.err == nil && e.protected != nil {
+			e.protected.reopenedFrom(in.from)
 		}
 		e.mu.Unlock()
 	}
@@ -163,28 +161,10 @@ func (e *Engine) place(in *inlet, h frame.Header) []byte {
 // arrived processes a frame, and reports whether the engine continues. e.mu is held.
 func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	var err error
-	switch {
-	case e.protocol == nil:
+	if e.protected == nil {
 		err = e.arrivedDirect(in, f)
-	case f.Kind == frame.Receipt || f.Kind == frame.Query:
-		e.arrivedReceipt(in.from, f.Header)
-	case f.Kind == frame.Taken:
-		err = e.arrivedTaken(in.from, f)
-	case f.Kind == frame.Pace || f.Kind == frame.PaceReply:
-		err = e.protected.leading.arrived(in.from, f)
-	default:
-		var out protection.Output
-		if out, err = e.protocol.Receive(in.from, *f); err == nil {
-			if f.Kind == frame.MessageLog {
-				e.protected.rejoin.countReplayed(out.Deliver)
-			}
-			e.apply(out)
-			e.relieve()
-			e.armTick()
-			if f.Kind == frame.MessageLog {
-				e.protected.checkpointing.resuming.wake()
-			}
-		}
+	} else {
+		err = e.protected.arrived(in.from, f)
 	}
 	if err != nil {
 		e.fail(protocolError(in.from, err))

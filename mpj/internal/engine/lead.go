@@ -10,7 +10,7 @@ import (
 // question.
 const maxAnswers = 64
 
-// A leading measures the lead of this process over its master (package lead), and answers the
+// leading measures the lead of this process over its master (package lead), and answers the
 // questions of the other replicas about the steps of this process. Of the engine, it needs the view,
 // the clock, the tick and the queues.
 type leading struct {

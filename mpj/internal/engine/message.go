@@ -81,13 +81,8 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 	switch {
 	case mode == Synchronous:
 		return false
-	case e.protocol != nil:
-		h := e.next(context, dest, len(payload))
-		if e.load() >= flowLimit || !e.hasRoom(&h) {
-			return false
-		}
-		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
-		return true
+	case e.protected != nil:
+		return e.protected.windows.sendAtOnce(context, dest, tag, payload)
 	case dest == e.self.Rank:
 		return e.sendToSelf(context, tag, payload)
 	}
@@ -109,9 +104,9 @@ func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payl
 		}
 		e.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
-		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
-	default: // send the message in any case, so that even a message above the limit is sent
-		e.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
+		e.protected.windows.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
+	default:
+		e.protected.windows.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
 	}
 }
 

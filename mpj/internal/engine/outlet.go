@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
@@ -77,15 +76,6 @@ func (e *Engine) outlet(p view.Process) *outlet {
 		go e.write(o) // until o is dropped, or has a ring
 	}
 	return o
-}
-
-// enqueue queues a frame of the protocol for its destination. e.mu is held.
-func (e *Engine) enqueue(envelope protection.Envelope) {
-	if e.err != nil || !e.view.Live(envelope.To) {
-		e.releasePayload(envelope.Frame.Payload)
-		return
-	}
-	e.put(e.outlet(envelope.To), parcel{Frame: envelope.Frame})
 }
 
 // put appends a parcel to the queue of o. It writes the parcel to a ring, or signals the goroutine
@@ -162,13 +152,22 @@ func (e *Engine) pop(o *outlet, n int) {
 	e.relieve()
 }
 
+// relieve ends the waits that a shorter queue may end. It is called while frames are written, so it
+// sends none. e.mu is held.
+func (e *Engine) relieve() {
+	if e.protected != nil {
+		e.protected.windows.relieve()
+	}
+	e.flush.wake()
+}
+
 // done ends one parcel.
 func (e *Engine) done(p parcel) {
 	switch {
 	case p.pooled:
 		e.giveBack(p.Payload)
-	case e.protocol != nil:
-		e.releasePayload(p.Payload)
+	case e.protected != nil:
+		e.protected.retained.release(p.Payload)
 	}
 	if p.owner != nil {
 		e.bodyDone()

@@ -20,6 +20,10 @@ type protected struct {
 	reports       reports
 	leading       leading
 	stall         stall
+	windows       windows
+	notices       notices
+	retained      retained
+	finish        finish
 }
 
 func newProtected(e *Engine, c *Config) *protected {
@@ -28,17 +32,65 @@ func newProtected(e *Engine, c *Config) *protected {
 	p.checkpointing.p = p
 	p.reports = newReports(p, c)
 	p.leading = leading{p: p, meter: lead.NewMeter()}
+	p.windows = newWindows(p)
+	p.notices = notices{p: p, early: make(map[messageID]struct{}), asked: make(map[messageID][]view.Process)}
+	p.retained = retained{p: p, users: make(map[*byte]int)}
+	p.finish.p = p
 	return p
 }
 
 // viewChanged processes a new view, which follows the view before.
 func (p *protected) viewChanged(before view.View) {
 	p.leading.viewChanged(before)
-	p.e.addFlows(before)
+	p.windows.viewChanged(before)
 	p.e.apply(p.protocol.View(*p.view()))
-	p.e.queryAll(noRank)
+	p.notices.queryAll(noRank)
 	p.e.relieve()
 	p.arm()
+}
+
+// reopenedTo repeats, on a new channel to a process, what the previous channel may have lost.
+func (p *protected) reopenedTo(to view.Process) {
+	p.e.apply(p.protocol.Reopened(to))
+	p.windows.reopened(to)
+	p.notices.queryAll(to.Rank)
+	p.finish.askReachedAgain(to)
+	p.e.relieve()
+	p.arm()
+}
+
+// reopenedFrom asks again, after the channel from a process was replaced, for the answers that the
+// previous channel may have lost.
+func (p *protected) reopenedFrom(from view.Process) {
+	p.notices.queryAll(from.Rank)
+	p.finish.askReachedAgain(from)
+}
+
+// arrived processes a frame of another process.
+func (p *protected) arrived(from view.Process, f *frame.Frame) error {
+	switch f.Kind {
+	case frame.Receipt, frame.Query:
+		p.notices.arrived(from, f.Header)
+		return nil
+	case frame.Taken:
+		return p.windows.arrived(from, f)
+	case frame.Pace, frame.PaceReply:
+		return p.leading.arrived(from, f)
+	}
+	out, err := p.protocol.Receive(from, *f)
+	if err != nil {
+		return err
+	}
+	if f.Kind == frame.MessageLog {
+		p.rejoin.countReplayed(out.Deliver)
+	}
+	p.e.apply(out)
+	p.e.relieve()
+	p.arm()
+	if f.Kind == frame.MessageLog {
+		p.checkpointing.resuming.wake()
+	}
+	return nil
 }
 
 // tick processes a tick.
@@ -64,8 +116,43 @@ func (p *protected) close() {
 
 // logCompleted is called once this process, which was new, has its rank's complete message log.
 func (p *protected) logCompleted() {
-	p.e.markLogComplete()
+	p.windows.reportAll()
 	p.e.recordFinished()
+}
+
+// load is the number of bytes that flowLimit limits.
+func (p *protected) load() int { return p.queuedBytes() + p.protocol.Retained() }
+
+// protect sends m, whose payload belongs to the protocol from now on.
+func (p *protected) protect(m protection.Message) {
+	if m.Dest != p.self().Rank {
+		p.retained.add(m.Payload)
+	}
+	if p.protocol.Retained() <= directLoad {
+		p.e.writes = m.Dest
+	}
+	p.leading.step()
+	p.windows.byRank[m.Dest].sent.add(len(m.Payload))
+	p.e.apply(p.protocol.Send(m))
+	p.e.writeTo(m.Dest)
+}
+
+// directLoad bounds the bytes of this process's messages that other processes may lack when a send
+// writes its frames itself. It is less than the system buffers for a connection, so the send does
+// not wait for a hanging replica.
+const directLoad = 32 << 10
+
+// complete ends receive r with m.
+func (p *protected) complete(r *Request, m message) {
+	p.windows.take(&m.Message)
+	p.notices.matched(m)
+	r.complete(m)
+}
+
+// takeUnreceived records that the program will never receive m.
+func (p *protected) takeUnreceived(m message) {
+	p.windows.take(&m.Message)
+	p.notices.matched(m)
 }
 
 // The parts of a protected reach the engine by the following methods.
@@ -106,13 +193,42 @@ func (p *protected) wakeFlush() { p.e.flush.wake() }
 // background runs f in a goroutine that Close waits for.
 func (p *protected) background(f func()) { p.e.running.Go(f) }
 
-// queue queues a frame for a process.
+// queue queues a frame for a process, unless the process is not live.
 func (p *protected) queue(to view.Process, f frame.Frame) {
-	p.e.enqueue(protection.Envelope{To: to, Frame: f})
+	if p.e.err != nil || !p.e.view.Live(to) {
+		p.retained.release(f.Payload)
+		return
+	}
+	p.e.put(p.e.outlet(to), parcel{Frame: f})
 }
 
 // queued returns the number of frames that are queued for a process.
 func (p *protected) queued(to view.Process) int { return len(p.e.outlet(to).queue) }
+
+// queuedBytes returns the number of bytes that are queued for all processes.
+func (p *protected) queuedBytes() int { return p.e.queued }
+
+// destinations returns the processes to which this process has sent frames.
+func (p *protected) destinations() (all []view.Process) {
+	for _, o := range p.e.outlets {
+		if o != nil {
+			all = append(all, o.to)
+		}
+	}
+	return all
+}
+
+// toleratedHang returns the silence that the job tolerates.
+func (p *protected) toleratedHang() time.Duration { return p.e.toleratedHang }
+
+// copyOf returns a copy of payload in memory of the engine's pool.
+func (p *protected) copyOf(payload []byte) []byte { return p.e.copyOf(payload) }
+
+// giveBack gives memory back to the pool.
+func (p *protected) giveBack(payload []byte) { p.e.giveBack(payload) }
+
+// mailbox returns the mailbox of a context.
+func (p *protected) mailbox(context uint32) *mailbox { return p.e.mailbox(context) }
 
 // unreceived returns the number of bytes of messages that no receive has matched.
 func (p *protected) unreceived() (bytes int) {
@@ -127,78 +243,4 @@ func (p *protected) unreceived() (bytes int) {
 // programWaits reports whether a goroutine of the program waits in a call, or may be about to wait.
 func (p *protected) programWaits() bool {
 	return len(p.e.sleepers) > 0 || p.e.poller.spinning || p.e.loans > 0
-}
-
-// flowLimit is the number of bytes that may be queued, or kept for processes that lack them, before
-// a send of an engine with a protocol waits. A higher limit costs memory and hides slow links; a
-// lower limit makes every sender wait for the slowest replica.
-var flowLimit = 64 << 20 // a variable for tests
-
-// load is the number of bytes that flowLimit limits. e.mu is held.
-func (e *Engine) load() int { return e.queued + e.protocol.Retained() }
-
-// relieve ends the waits of sends once the load has fallen below flowLimit. It is called while
-// frames are written, so it sends none. e.mu is held.
-func (e *Engine) relieve() {
-	if len(e.stalled) > 0 && e.load() < flowLimit {
-		for _, h := range e.stalled {
-			h.full = false
-			e.settleHeld(h)
-		}
-		clear(e.stalled)
-		e.stalled = e.stalled[:0]
-	}
-	e.flush.wake()
-}
-
-// protect sends m, whose payload belongs to the protocol from now on.
-func (e *Engine) protect(m protection.Message) {
-	if m.Dest != e.self.Rank && usedAgain(m.Payload) {
-		e.lent[&m.Payload[0]] = 1
-	}
-	if e.protocol.Retained() <= directLoad {
-		e.writes = m.Dest
-	}
-	e.protected.leading.step()
-	e.flows[m.Dest].sent.add(len(m.Payload))
-	e.apply(e.protocol.Send(m))
-	e.writeTo(m.Dest)
-}
-
-// directLoad bounds the bytes of this process's messages that other processes may lack when a send
-// writes its frames itself. It is less than the system buffers for a connection, so the send does
-// not wait for a hanging replica.
-const directLoad = 32 << 10
-
-// noRank takes the place of a rank where there is none.
-const noRank = -1
-
-// usedAgain reports whether a payload's memory is worth reusing.
-func usedAgain(payload []byte) bool {
-	return len(payload) >= 1<<smallestKept || len(payload) > 0 && cap(payload) == shortPayload
-}
-
-// hold counts another user of a payload.
-func (e *Engine) hold(payload []byte) {
-	if !usedAgain(payload) {
-		return
-	}
-	if n, ok := e.lent[&payload[0]]; ok {
-		e.lent[&payload[0]] = n + 1
-	}
-}
-
-// releasePayload removes a user of a payload. The memory of a payload without users is reused.
-func (e *Engine) releasePayload(payload []byte) {
-	if !usedAgain(payload) {
-		return
-	}
-	switch n := e.lent[&payload[0]]; n {
-	case 0:
-	case 1:
-		delete(e.lent, &payload[0])
-		e.giveBack(payload)
-	default:
-		e.lent[&payload[0]] = n - 1
-	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
-// A rejoin lets new replicas replay the input of this process's rank. If this process is itself a new
-// replica, the rejoin controls how fast the process replays. Of the engine, it needs the unmatched
+// rejoin lets new replicas replay the input of this process's rank. If this process is itself a new
+// replica, rejoin controls how fast the process replays. Of the engine, it needs the unmatched
 // messages, whether the program waits, the tick, the queues, and goroutines that Close waits for.
 type rejoin struct {
 	p   *protected

@@ -6,7 +6,7 @@ import "github.com/p2pmpi/p2pmpi/internal/protection"
 // enough to stop a job.
 const maxDiverged = 256
 
-// A reports tells the user of the engine what the job must know about its replicas. The callbacks may
+// reports tells the user of the engine what the job must know about its replicas. The callbacks may
 // block and may be nil. Each call has its own goroutine, so nothing waits for it but Close and, for a
 // divergence, Flush. Of the engine, it needs such goroutines, the mutex, and a way to wake Flush.
 type reports struct {

@@ -8,6 +8,9 @@ import (
 // directFrames bounds the frames that writeNow writes: a message, and earlier frames in the queue.
 const directFrames = 4
 
+// noRank takes the place of a rank where there is none.
+const noRank = -1
+
 // writeNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
 // For a small message, this saves two switches of goroutines. e.mu is held, but not while it writes.
 func (e *Engine) writeNow(o *outlet) {

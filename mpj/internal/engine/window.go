@@ -7,8 +7,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
-// A replica keeps in memory the messages to its program that the program has not received. A flow
-// bounds these messages. For the messages from one rank to another, each process of the first rank
+// A replica keeps in memory the messages to its program that the program has not received. A receive
+// window bounds these messages. For the messages from one rank to another, each process of the first rank
 // counts the bytes that it has sent. Each process of the second rank occasionally reports to all of
 // them the number of bytes that its program has received:
 //
@@ -57,8 +57,9 @@ func (t *tally) add(size int) { t[classOf(size)] += uint64(size) + messageCost }
 
 func (t *tally) sum() uint64 { return t[short] + t[long] }
 
-// A flow is the state of the messages between one process and another rank. It is a pure value.
-type flow struct {
+// A window is the state of the messages between one process and another rank, in both directions. It
+// is a pure value.
+type window struct {
 	sent     tally
 	taken    []tally // by replica of the rank: the part of sent that the replica has received
 	known    []bool  // by replica: whether it has reported, so that taken counts
@@ -66,14 +67,14 @@ type flow struct {
 	reported tally   // the part of received that has been reported to the rank
 }
 
-// credits are the numbers of bytes that replicas may lack when a send is done.
-type credits struct {
+// windowLimits are the numbers of bytes that replicas may lack when a send is done.
+type windowLimits struct {
 	near [classes]int // limit for the fastest replica; far is the limit for each
 	far  int
 	step int // maximum of received bytes that are not reported
 }
 
-// The credits of all jobs. For short messages, near minus one step is more than eagerCredit. So a
+// The limits of all jobs. For short messages, near minus one step is more than eagerCredit. So a
 // program that ends without replicas because its messages are buffered also ends with replicas. For
 // long messages, near lets a sender copy one message while others are being transferred. A slow
 // replica may be behind by farShare over all senders, or by farLeast for each sender.
@@ -83,13 +84,13 @@ var (
 	farLeast = 32 << 20
 )
 
-// creditsFor returns the credits in a job of n ranks.
-func creditsFor(n int) credits {
-	return credits{near: near, far: max(farLeast, farShare/max(1, n-1)), step: near[short] / 8}
+// windowLimitsFor returns the limits in a job of n ranks.
+func windowLimitsFor(n int) windowLimits {
+	return windowLimits{near: near, far: max(farLeast, farShare/max(1, n-1)), step: near[short] / 8}
 }
 
-// A heldSend is a send that has passed its message to the protocol but has not ended.
-type heldSend struct {
+// A waitingSend is a send that has passed its message to the protocol but has not ended.
+type waitingSend struct {
 	request *Request
 	name    messageID
 	class   int
@@ -102,59 +103,61 @@ type heldSend struct {
 }
 
 // next returns the next send of a size, before it is counted.
-func (f *flow) next(name messageID, size int) heldSend {
+func (w *window) next(name messageID, size int) waitingSend {
 	class := classOf(size)
-	return heldSend{name: name, class: class, before: f.sent[class]}
+	return waitingSend{name: name, class: class, before: w.sent[class]}
 }
 
-// done reports whether h ends, because the live replicas of its destination lack few enough bytes. A
+// done reports whether s ends, because the live replicas of its destination lack few enough bytes. A
 // replica that has not reported yet does not count.
-func (f *flow) done(h *heldSend, c *credits, live func(replica int) bool) bool {
-	quick, none := h.matched, true
-	for k := range f.taken {
-		if !f.known[k] || !live(k) {
+func (w *window) done(s *waitingSend, limits *windowLimits, live func(replica int) bool) bool {
+	quick, none := s.matched, true
+	for k := range w.taken {
+		if !w.known[k] || !live(k) {
 			continue
 		}
 		none = false
-		if k < len(h.by) && h.by[k] {
+		if k < len(s.by) && s.by[k] {
 			continue
 		}
-		lacks := int64(h.before - f.taken[k][h.class])
-		if lacks >= int64(c.far) {
+		lacks := int64(s.before - w.taken[k][s.class])
+		if lacks >= int64(limits.far) {
 			return false
 		}
-		quick = quick || !h.sync && lacks < int64(c.near[h.class])
+		quick = quick || !s.sync && lacks < int64(limits.near[s.class])
 	}
-	return quick || none && !h.sync
+	return quick || none && !s.sync
 }
 
-// report records that a replica has matched h.
-func (h *heldSend) report(replica int) {
-	h.matched = true
-	for len(h.by) <= replica {
-		h.by = append(h.by, false)
+// matchedBy records that a replica has matched s.
+func (s *waitingSend) matchedBy(replica int) {
+	s.matched = true
+	for len(s.by) <= replica {
+		s.by = append(s.by, false)
 	}
-	h.by[replica] = true
+	s.by[replica] = true
 }
 
 // grow makes room for a number of replicas. New replicas replay their rank's message log first, and
 // do not count before their first report.
-func (f *flow) grow(replicas int) {
-	for len(f.taken) < replicas {
-		f.taken, f.known = append(f.taken, tally{}), append(f.known, false)
+func (w *window) grow(replicas int) {
+	for len(w.taken) < replicas {
+		w.taken, w.known = append(w.taken, tally{}), append(w.known, false)
 	}
 }
 
 // record records a replica's report of received bytes. An older report has no effect.
-func (f *flow) record(replica int, t tally) {
-	f.known[replica] = true
+func (w *window) record(replica int, t tally) {
+	w.known[replica] = true
 	for class := range t {
-		f.taken[replica][class] = max(f.taken[replica][class], t[class])
+		w.taken[replica][class] = max(w.taken[replica][class], t[class])
 	}
 }
 
 // due reports whether a report of received bytes is due to the rank.
-func (f *flow) due(c *credits) bool { return f.received.sum()-f.reported.sum() >= uint64(c.step) }
+func (w *window) due(limits *windowLimits) bool {
+	return w.received.sum()-w.reported.sum() >= uint64(limits.step)
+}
 
 // tallySize is the length of an encoded tally, in bytes.
 const tallySize = 8 * classes

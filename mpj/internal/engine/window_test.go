@@ -9,7 +9,7 @@ import (
 // replica is known to lack less than near and no replica is known to lack far, or the replicas that
 // lack more have matched the message.
 func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
-	c := credits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
+	c := windowLimits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
 	all := []bool{true, true, true}
 	tests := map[string]struct {
 		before  uint64
@@ -46,20 +46,20 @@ func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			h := heldSend{before: test.before, sync: test.sync}
+			s := waitingSend{before: test.before, sync: test.sync}
 			if test.long {
-				h.class = long
+				s.class = long
 			}
-			var f flow
-			f.grow(3)
-			copy(f.known, test.known)
+			var w window
+			w.grow(3)
+			copy(w.known, test.known)
 			for k, n := range test.taken {
-				f.taken[k][h.class] = n
+				w.taken[k][s.class] = n
 			}
 			for _, k := range test.matched {
-				h.report(k)
+				s.matchedBy(k)
 			}
-			if got := f.done(&h, &c, func(k int) bool { return test.live[k] }); got != test.want {
+			if got := w.done(&s, &c, func(k int) bool { return test.live[k] }); got != test.want {
 				t.Errorf("done is %v, want %v", got, test.want)
 			}
 		})
@@ -69,7 +69,7 @@ func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 // TestReplicasBufferAsMuchAsCredit checks that messages that are buffered without replicas are also
 // buffered with replicas.
 func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
-	c := creditsFor(1000)
+	c := windowLimitsFor(1000)
 	if got := c.near[short] - c.step; got < eagerCredit {
 		t.Errorf("%d bytes are buffered, want %d", got, eagerCredit)
 	}
@@ -80,12 +80,12 @@ func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
 
 // TestOldTalliesAreIgnored checks that a report that arrives after a newer one has no effect.
 func TestOldTalliesAreIgnored(t *testing.T) {
-	var f flow
-	f.grow(1)
-	f.record(0, tally{7, 9})
-	f.record(0, tally{5, 10})
-	if want := (tally{7, 10}); f.taken[0] != want {
-		t.Errorf("got %v, want %v", f.taken[0], want)
+	var w window
+	w.grow(1)
+	w.record(0, tally{7, 9})
+	w.record(0, tally{5, 10})
+	if want := (tally{7, 10}); w.taken[0] != want {
+		t.Errorf("got %v, want %v", w.taken[0], want)
 	}
 }
 
