@@ -3,7 +3,6 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
-	"maps"
 	"math"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
@@ -93,8 +92,7 @@ func (c *checkpointing) save(program Checkpoint, d *messagelog.Draft) error {
 // underWay reports whether the program has a posted receive, a synchronous send or a pending
 // decision.
 func (c *checkpointing) underWay() bool {
-	e := c.p.e
-	for _, b := range e.mailboxes {
+	for _, b := range c.p.mailboxes() {
 		if len(b.posts) > 0 {
 			return true
 		}
@@ -104,7 +102,7 @@ func (c *checkpointing) underWay() bool {
 			return true
 		}
 	}
-	return len(e.open) > 0
+	return len(c.p.decisions.open) > 0
 }
 
 // commit replaces the current part of the log with the state in d and snapshot s. If s has more than
@@ -114,7 +112,7 @@ func (c *checkpointing) commit(d *messagelog.Draft, s protection.Snapshot) {
 		return
 	}
 	b := protection.AppendSnapshot(nil, &s)
-	for pt, outcome := range c.p.e.early {
+	for pt, outcome := range c.p.decisions.early {
 		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
 	}
 	if write := c.p.rejoin.log.Commit(d, b, *c.p.view()); write != nil {
@@ -132,9 +130,8 @@ const talliesAt = 16
 // snapshot returns the data that a process needs, in addition to the program's state, to resume
 // from here.
 func (c *checkpointing) snapshot(own []byte) protection.Snapshot {
-	e := c.p.e
 	s := c.p.protocol.Snapshot()
-	for context, b := range e.mailboxes {
+	for context, b := range c.p.mailboxes() {
 		if b.points > 0 {
 			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
 		}
@@ -142,7 +139,7 @@ func (c *checkpointing) snapshot(own []byte) protection.Snapshot {
 			s.Unreceived = append(s.Unreceived, b.unexpected[i].Message)
 		}
 	}
-	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
+	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(c.p.decisions.time))
 	s.Own = binary.LittleEndian.AppendUint64(s.Own, c.p.leading.meter.Steps())
 	for _, w := range c.p.windows.byRank {
 		s.Own = w.received.append(w.sent.append(s.Own))
@@ -188,8 +185,8 @@ func (c *checkpointing) resume(program Checkpoint) error {
 	p.rejoin.log.EndPrologue()
 	c.commit(d, s)
 	p.rejoin.countReplayed(out.Deliver)
-	p.e.apply(out)
-	p.e.relieve()
+	p.apply(out)
+	p.relieve()
 	p.arm()
 	p.unlock()
 	defer d.Discard()
@@ -201,31 +198,27 @@ func (c *checkpointing) resume(program Checkpoint) error {
 
 // goTo sets the mailboxes, steps, windows and clock to their state in the snapshot.
 func (c *checkpointing) goTo(s *protection.Snapshot) {
-	e := c.p.e
-	for _, b := range e.mailboxes {
+	for _, b := range c.p.mailboxes() {
 		b.unexpected, b.space, b.present = nil, nil, nil
 	}
 	for _, m := range s.Unreceived {
-		b := e.mailbox(m.Context)
+		b := c.p.mailbox(m.Context)
 		b.arrivals++
 		b.add(message{Message: m, arrival: b.arrivals})
 	}
 	for _, at := range s.Points {
-		e.mailbox(at.Context).points = at.Seq
+		c.p.mailbox(at.Context).points = at.Seq
 	}
-	maps.DeleteFunc(e.early, func(pt protection.Point, _ []byte) bool {
-		return pt.Index <= e.mailbox(pt.Context).points
-	})
-	c.p.leading.meter.Resume(binary.LittleEndian.Uint64(s.Own[8:]), e.clock())
-	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
+	c.p.leading.meter.Resume(binary.LittleEndian.Uint64(s.Own[8:]), c.p.now())
+	c.p.decisions.resume(math.Float64frombits(binary.LittleEndian.Uint64(s.Own)))
 	windows := c.p.windows.byRank
 	for rank := range windows {
 		w := &windows[rank]
 		b := s.Own[talliesAt+2*tallySize*rank:]
 		w.sent, w.received = readTally(b), readTally(b[tallySize:])
 	}
-	own := &windows[e.self.Rank]
-	own.record(e.self.Replica, own.received)
-	e.clockOffset = e.time - e.clock().Seconds()
+	self := c.p.self()
+	own := &windows[self.Rank]
+	own.record(self.Replica, own.received)
 	c.p.notices.resume()
 }

@@ -13,6 +13,8 @@ type still struct{ protection.Protocol }
 
 func (still) Joining() bool { return false }
 
+func (still) Decider() bool { return false }
+
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
 // TestCheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps the step
@@ -20,7 +22,7 @@ func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 // or to have received less.
 func TestCheckpointKeepsCounts(t *testing.T) {
 	still := func() *Engine {
-		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, view: view.New(2, 1)}
+		e := &Engine{clock: func() time.Duration { return time.Minute }, view: view.New(2, 1)}
 		e.protected = newProtected(e, &Config{Protocol: still{}})
 		return e
 	}

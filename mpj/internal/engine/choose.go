@@ -4,7 +4,7 @@ package engine
 // all replicas. Choose takes a point of context, so only one goroutine at a time may call it for
 // that context. choose must not call the engine.
 func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
-	if e.protocol == nil {
+	if e.protected == nil {
 		return choose(), nil
 	}
 	w := waiters.Get().(*waiter)

@@ -50,7 +50,7 @@ func (e *Engine) connect(o *outlet) bool {
 		if err == nil {
 			return e.connected(o, s, again)
 		}
-		if e.protocol == nil && time.Since(start) > openTimeout+e.toleratedHang {
+		if e.protected == nil && time.Since(start) > openTimeout+e.toleratedHang {
 			e.fail(fmt.Errorf("channel to process %v: %w", o.to, err))
 		}
 	}
@@ -76,13 +76,13 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 		}
 		return true
 	}
-	if e.protocol == nil {
+	if e.protected == nil {
 		e.popArrived(o)
 	}
 	o.written, o.again = 0, again
 	switch in := e.inlets[e.index(o.to)]; {
 	case !again:
-	case e.protocol == nil:
+	case e.protected == nil:
 		if in != nil { // the last acknowledgement may have been lost
 			e.acknowledge(in)
 		}

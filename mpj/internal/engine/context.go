@@ -10,7 +10,7 @@ import (
 
 // Replicated reports whether this process has a protocol, so that other replicas take part in its
 // decisions.
-func (e *Engine) Replicated() bool { return e.protocol != nil }
+func (e *Engine) Replicated() bool { return e.protected != nil }
 
 // wakes makes the end of ctx wake w, until the caller calls stop. e.mu is held at both calls.
 func (e *Engine) wakes(ctx context.Context, w *waiter) (stop func() bool) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
@@ -11,6 +12,25 @@ import (
 // decisionContext is the context of the points that belong to no communicator: those of requests
 // and of the clock. Its mailbox never contains a message.
 const decisionContext = 0
+
+// decisions agrees with the other replicas on the outcomes of the program's nondeterministic calls.
+// The decider chooses outcomes; each takes effect when the protocol returns it as decided. Of the
+// engine, it needs the mailboxes, the view, the clock, and a way to wait.
+type decisions struct {
+	p           *protected
+	decider     bool                           // last result of protocol.Decider
+	open        map[protection.Point]*decision // undecided points that the program has reached
+	early       map[protection.Point][]byte    // outcomes of points that the program has not reached
+	time        float64                        // last outcome of Wtime
+	clockOffset float64                        // seconds to add to the clock to continue the last decider's time
+}
+
+func newDecisions(p *protected) decisions {
+	return decisions{
+		p: p, decider: p.protocol.Decider(),
+		open: make(map[protection.Point]*decision), early: make(map[protection.Point][]byte),
+	}
+}
 
 // A decision is a point that the program has reached and whose outcome is not known yet.
 type decision struct {
@@ -48,30 +68,35 @@ func (b *mailbox) nextPoint(context uint32) protection.Point {
 // decide waits for the outcome of point p. The decider calls choose whenever w is woken, until it
 // returns an outcome. e.mu is held.
 func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
-	if e.protocol == nil {
+	if e.protected == nil {
 		return e.choose(w, choose)
 	}
-	if outcome, ok := e.early[p]; ok {
-		delete(e.early, p)
-		return e.decode(outcome)
+	return e.protected.decisions.decide(p, w, choose)
+}
+
+// decide implements Engine.decide.
+func (ds *decisions) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
+	if outcome, ok := ds.early[p]; ok {
+		delete(ds.early, p)
+		return ds.decode(outcome)
 	}
 	d := &decision{waiter: w}
-	e.open[p] = d
+	ds.open[p] = d
 	proposed := false
-	err := e.await(w, func() bool {
-		if e.decider && !d.decided && !proposed {
+	err := ds.p.await(w, func() bool {
+		if ds.decider && !d.decided && !proposed {
 			if values, ok := choose(); ok {
 				proposed = true
-				e.apply(e.protocol.Decide(protection.Determinant{Point: p, Outcome: encodeOutcome(values...)}))
+				ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: p, Outcome: encodeOutcome(values...)}))
 			}
 		}
 		return d.decided
 	})
 	if err != nil {
-		delete(e.open, p)
+		delete(ds.open, p)
 		return nil, err
 	}
-	return e.decode(d.outcome)
+	return ds.decode(d.outcome)
 }
 
 // choose waits for the outcome of a point in an engine without a protocol.
@@ -88,54 +113,54 @@ func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uin
 }
 
 // decode calls decodeOutcome, and stops the engine on an error.
-func (e *Engine) decode(outcome []byte) ([]uint64, error) {
+func (ds *decisions) decode(outcome []byte) ([]uint64, error) {
 	values, err := decodeOutcome(outcome)
 	if err != nil {
-		e.fail(err)
+		ds.p.fail(err)
 	}
 	return values, err
 }
 
 // propose passes the message that is bound to wildcard r to the protocol as its outcome.
-func (e *Engine) propose(r *Request) {
-	e.open[r.point] = &decision{request: r}
+func (ds *decisions) propose(r *Request) {
+	ds.open[r.point] = &decision{request: r}
 	outcome := encodeOutcome(uint64(r.bound.Source), r.bound.Seq)
-	e.apply(e.protocol.Decide(protection.Determinant{Point: r.point, Outcome: outcome}))
+	ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: r.point, Outcome: outcome}))
 }
 
 // decided applies an outcome that the program may now see.
-func (e *Engine) decided(det protection.Determinant) {
-	e.protected.stall.end()
-	d, ok := e.open[det.Point]
+func (ds *decisions) decided(det protection.Determinant) {
+	ds.p.stall.end()
+	d, ok := ds.open[det.Point]
 	if !ok {
-		e.early[det.Point] = det.Outcome
+		ds.early[det.Point] = det.Outcome
 		return
 	}
-	delete(e.open, det.Point)
+	delete(ds.open, det.Point)
 	if d.request == nil {
 		d.outcome, d.decided = det.Outcome, true
 		d.waiter.wake()
 		return
 	}
-	source, seq, err := e.decodeName(det.Outcome)
+	source, seq, err := ds.decodeName(det.Outcome)
 	if err != nil {
-		e.fail(err)
+		ds.p.fail(err)
 		return
 	}
-	b := e.mailbox(det.Context)
+	b := ds.p.mailbox(det.Context)
 	if b.decide(d.request, source, seq) {
-		e.protected.complete(d.request, d.request.bound)
+		ds.p.complete(d.request, d.request.bound)
 	}
-	e.settle(b)
-	if e.anyFinished {
+	ds.p.settle(b)
+	if ds.p.someFinished() {
 		b.wakePosts()
 	}
 }
 
 // decodeName decodes the outcome of a wildcard receive.
-func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) {
+func (ds *decisions) decodeName(outcome []byte) (source int, seq uint64, err error) {
 	rank, n := binary.Uvarint(outcome)
-	if n <= 0 || rank >= uint64(e.view.N) {
+	if n <= 0 || rank >= uint64(ds.p.view().N) {
 		return 0, 0, errMalformed
 	}
 	seq, m := binary.Uvarint(outcome[n:])
@@ -147,25 +172,35 @@ func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) 
 
 // stepDown withdraws the choices that this process has not proposed, which the new decider then
 // makes. The protocol keeps proposed choices until they are decided.
-func (e *Engine) stepDown() {
-	e.decider = false
-	for _, b := range e.mailboxes {
+func (ds *decisions) stepDown() {
+	ds.decider = false
+	for _, b := range ds.p.mailboxes() {
 		for _, r := range b.posts {
 			if r.wildcard && !r.exact && !r.proposed {
-				e.open[r.point] = &decision{request: r}
+				ds.open[r.point] = &decision{request: r}
 			}
 		}
 	}
 }
 
 // takeOver makes the pending choices after this process has become the decider.
-func (e *Engine) takeOver() {
-	for _, b := range e.mailboxes {
-		e.settle(b)
+func (ds *decisions) takeOver() {
+	ds.decider = true
+	for _, b := range ds.p.mailboxes() {
+		ds.p.settle(b)
 	}
-	for _, d := range e.open {
+	for _, d := range ds.open {
 		d.waiter.wake()
 	}
+}
+
+// resume forgets the outcomes of the points before the checkpoint from which the program resumes, and
+// continues its time.
+func (ds *decisions) resume(time float64) {
+	maps.DeleteFunc(ds.early, func(pt protection.Point, _ []byte) bool {
+		return pt.Index <= ds.p.mailbox(pt.Context).points
+	})
+	ds.time, ds.clockOffset = time, time-ds.p.now().Seconds()
 }
 
 // decideRequests decides the outcome of a call about requests: the indices of completed requests.
@@ -201,23 +236,24 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 // last time that the old decider returned. With replicas, Wtime returns a constant once the engine
 // has stopped.
 func (e *Engine) Wtime() float64 {
-	if e.protocol == nil {
+	if e.protected == nil {
 		return e.clock().Seconds()
 	}
+	ds := &e.protected.decisions
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
 	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
-		return []uint64{math.Float64bits(e.clock().Seconds() + e.clockOffset)}, true
+		return []uint64{math.Float64bits(e.clock().Seconds() + ds.clockOffset)}, true
 	})
 	if err == nil && len(values) == 1 {
-		e.time = math.Float64frombits(values[0])
-		if now := e.clock().Seconds(); !e.decider || e.time > now+e.clockOffset {
-			e.clockOffset = e.time - now
+		ds.time = math.Float64frombits(values[0])
+		if now := e.clock().Seconds(); !ds.decider || ds.time > now+ds.clockOffset {
+			ds.clockOffset = ds.time - now
 		}
 	}
-	return e.time
+	return ds.time
 }
 
 // An outcome is a list of unsigned numbers. Their meaning depends on the call.

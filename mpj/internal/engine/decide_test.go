@@ -15,8 +15,8 @@ func FuzzOutcome(f *testing.F) {
 	f.Add(encodeOutcome(1<<63, 0, 3))
 	f.Add([]byte{0x80})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e := &Engine{view: view.New(3, 2)}
-		if source, _, err := e.decodeName(b); err == nil && (source < 0 || source > 2) {
+		ds := decisions{p: &protected{e: &Engine{view: view.New(3, 2)}}}
+		if source, _, err := ds.decodeName(b); err == nil && (source < 0 || source > 2) {
 			t.Errorf("%x decodes to rank %d", b, source)
 		}
 		values, err := decodeOutcome(b)

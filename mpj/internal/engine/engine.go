@@ -67,18 +67,10 @@ type Engine struct {
 	mu        sync.Mutex
 	err       error // reason why the engine has stopped; nil while it runs
 	view      view.View
-	protocol  protection.Protocol // nil without replicas: see direct.go
-	protected *protected          // state that only an engine with a protocol has; else nil
-	decider   bool                // last result of protocol.Decider
+	protected *protected // nil without a protocol: see direct.go
 	mailboxes map[uint32]*mailbox
 	last      uint32 // context of lastBox, the mailbox used last
 	lastBox   *mailbox
-	open      map[protection.Point]*decision // undecided points that the program has reached
-	early     map[protection.Point][]byte    // outcomes of points that the program has not reached
-
-	applying   bool // apply is processing the next two fields
-	deliveries []protection.Message
-	outcomes   []protection.Determinant
 
 	outlets       []*outlet // by process: rank*r + replica
 	inlets        []*inlet
@@ -110,9 +102,6 @@ type Engine struct {
 	selfBytes int    // unmatched bytes of these messages
 
 	toleratedHang time.Duration // silence that the job tolerates (SetToleratedHang)
-
-	clockOffset float64 // seconds to add to clock to continue the last decider's time
-	time        float64 // last outcome of Wtime
 }
 
 // New returns the engine of a process. When ctx ends, the engine stops and all calls fail. The
@@ -122,11 +111,7 @@ func New(ctx context.Context, c Config) *Engine {
 		self: c.Self, opener: c.Opener, clock: c.Clock,
 		stopped:   make(chan struct{}),
 		view:      c.View,
-		protocol:  c.Protocol,
-		decider:   c.Protocol == nil || c.Protocol.Decider(),
 		mailboxes: make(map[uint32]*mailbox),
-		open:      make(map[protection.Point]*decision),
-		early:     make(map[protection.Point][]byte),
 		sent:      Request{done: true},
 		outlets:   make([]*outlet, c.View.N*c.View.R),
 		inlets:    make([]*inlet, c.View.N*c.View.R),
@@ -181,7 +166,7 @@ func (e *Engine) View(v view.View) {
 			in.loan.borrower.wake()
 		}
 	}
-	if e.protocol == nil {
+	if e.protected == nil {
 		e.recordFinished()
 		return
 	}
@@ -202,69 +187,6 @@ func (e *Engine) grow(v view.View) {
 	e.outlets, e.inlets = outlets, inlets
 }
 
-// apply carries out an output of the protocol. Deliveries and outcomes may cause further calls of
-// the protocol. So apply copies the deliveries and outcomes first, and only the outermost call of
-// apply processes them. e.mu is held.
-func (e *Engine) apply(out protection.Output) {
-	if out.Lost != "" {
-		e.fail(errors.New(out.Lost))
-		return
-	}
-	if e.decider && !e.protocol.Decider() {
-		e.stepDown()
-	}
-	for _, envelope := range out.Send {
-		if e.protected.rejoin.postpone(envelope) {
-			continue
-		}
-		e.protected.retained.hold(envelope.Frame.Payload)
-		e.protected.queue(envelope.To, envelope.Frame)
-	}
-	for _, payload := range out.Released {
-		e.protected.retained.release(payload)
-	}
-	for _, d := range out.Diverged {
-		e.protected.reports.reportDivergence(d)
-	}
-	for _, r := range out.LogRequests {
-		e.protected.rejoin.sendPiece(r)
-	}
-	if out.UpToDate != (protection.UpToDate{}) {
-		e.protected.reports.reportUpToDate(out.UpToDate)
-	}
-	if len(out.State) > 0 {
-		e.protected.checkpointing.takeState(out.State)
-	}
-	e.protected.rejoin.keep(out)
-	e.deliveries = append(e.deliveries, out.Deliver...)
-	e.outcomes = append(e.outcomes, out.Decided...)
-	if e.applying {
-		return
-	}
-	e.applying = true
-	for i, j := 0, 0; i < len(e.deliveries) || j < len(e.outcomes); {
-		if j < len(e.outcomes) {
-			e.decided(e.outcomes[j])
-			j++
-			continue
-		}
-		e.deliver(e.deliveries[i])
-		i++
-	}
-	clear(e.deliveries)
-	clear(e.outcomes)
-	e.deliveries, e.outcomes = e.deliveries[:0], e.outcomes[:0]
-	e.applying = false
-	if e.protocol.Waiting() {
-		e.armTick()
-	}
-	if !e.decider && e.protocol.Decider() {
-		e.decider = true
-		e.takeOver()
-	}
-	e.protected.rejoin.review()
-}
-
 // mailbox returns the mailbox of context, and creates it if necessary.
 func (e *Engine) mailbox(context uint32) *mailbox {
 	if e.last == context && e.lastBox != nil {
@@ -277,41 +199,6 @@ func (e *Engine) mailbox(context uint32) *mailbox {
 	}
 	e.last, e.lastBox = context, b
 	return b
-}
-
-func (e *Engine) deliver(m protection.Message) {
-	b := e.mailbox(m.Context)
-	if b.abandoned {
-		e.protected.takeUnreceived(message{Message: m})
-		return
-	}
-	if r, m, ok := b.arrive(m, e.decider); ok {
-		e.matched(r, m)
-	} else if e.protected.finish.ending {
-		e.protected.finish.drop(&b.unexpected[len(b.unexpected)-1])
-	}
-	b.wakeProbes()
-}
-
-// settle makes all matches that have become possible in b.
-func (e *Engine) settle(b *mailbox) {
-	for {
-		r, m, ok := b.match(e.decider, func(*Request) bool { return true })
-		if !ok {
-			b.wakeProbes()
-			return
-		}
-		e.matched(r, m)
-	}
-}
-
-// matched completes r with m. For a wildcard whose outcome is not decided, it proposes m instead.
-func (e *Engine) matched(r *Request, m message) {
-	if r.proposed {
-		e.propose(r)
-		return
-	}
-	e.protected.complete(r, m)
 }
 
 // Fail stops the engine: every waiting call and every later call returns err. Later calls of Fail
@@ -407,7 +294,7 @@ func (e *Engine) onTick() {
 	if e.err != nil {
 		return
 	}
-	if e.protocol == nil {
+	if e.protected == nil {
 		e.acknowledgeDue()
 		return
 	}

@@ -56,12 +56,12 @@ func (e *Engine) Unreceived() int {
 func (e *Engine) SentTo(context uint32, dest int) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.protocol.Sent(context, dest)
+	return e.protected.protocol.Sent(context, dest)
 }
 
 // Retained returns the number of bytes that the protocol keeps.
 func (e *Engine) Retained() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.protocol.Retained()
+	return e.protected.protocol.Retained()
 }

@@ -32,7 +32,7 @@ func (f *finish) run(w *waiter) error {
 	f.endReceiving()
 	// Acknowledge the last messages, although no process waits for the acknowledgements: the
 	// replicas of the source compare them.
-	f.p.e.apply(f.p.protocol.Tick())
+	f.p.apply(f.p.protocol.Tick())
 	f.askReached()
 	return f.awaitLast(w)
 }
@@ -41,7 +41,7 @@ func (f *finish) run(w *waiter) error {
 // process delay no sender.
 func (f *finish) endReceiving() {
 	f.ending = true
-	for _, b := range f.p.e.mailboxes {
+	for _, b := range f.p.mailboxes() {
 		for i := range b.unexpected {
 			f.drop(&b.unexpected[i])
 		}

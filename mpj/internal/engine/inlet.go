@@ -64,7 +64,7 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 	before := e.inlets[i]
 	in := &inlet{from: from, receiver: r, ended: make(chan struct{})}
 	e.inlets[i] = in
-	if e.protocol == nil {
+	if e.protected == nil {
 		if in.link = new(inflow); before != nil {
 			in.link = before.link
 		}
@@ -148,7 +148,7 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 // place does not allocate them from the pool. e.mu is held.
 func (e *Engine) place(in *inlet, h frame.Header) []byte {
 	switch {
-	case e.protocol == nil:
+	case e.protected == nil:
 		if b := e.claim(in.link, in.from, h); b != nil {
 			return b
 		}

@@ -28,7 +28,7 @@ func (l *leading) possible() bool {
 // step counts a step of the program.
 func (l *leading) step() {
 	l.meter.Step(l.p.now())
-	if !l.p.e.decider && !l.p.armed() && l.possible() {
+	if !l.p.decisions.decider && !l.p.armed() && l.possible() {
 		l.p.arm()
 	}
 }

@@ -26,7 +26,7 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 	defer e.mu.Unlock()
 	defer w.put()
 	b := e.mailbox(context)
-	if e.protocol == nil {
+	if e.protected == nil {
 		e.advance()
 		found, ok := b.find(r)
 		if !ok || e.err != nil {
@@ -48,8 +48,8 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 		return nil, Status{}, false, errMalformed
 	}
 	r.exact, r.source, r.seq = true, int(values[0]), values[1]
-	if m, ok := b.post(r, e.decider); ok {
-		e.matched(r, m)
+	if m, ok := b.post(r, e.protected.decisions.decider); ok {
+		e.protected.matched(r, m)
 	}
 	if err := e.wait(r); err != nil {
 		return nil, Status{}, false, err
@@ -67,7 +67,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 	held := m.request.bound
 	m.request.bound = message{}
 	r := &Request{buf: buf}
-	if e.protocol == nil {
+	if e.protected == nil {
 		e.give(r, held)
 		e.leave()
 	} else {

@@ -23,7 +23,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 		return nil
 	}
 	r := e.request()
-	if e.protocol == nil { // otherwise protect sets it
+	if e.protected == nil { // otherwise protect sets it
 		e.writes = dest
 	}
 	e.sendLater(r, context, dest, tag, payload, mode)
@@ -97,7 +97,7 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 // sendLater sends the message. When the send ends, r is done and payload may be reused.
 func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
 	switch {
-	case e.protocol == nil:
+	case e.protected == nil:
 		r.source = dest // the rank whose answer r waits for
 		if mode == Standard && dest != e.self.Rank && e.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
@@ -117,7 +117,7 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	}
 	r.context, r.source, r.tag = context, source, tag
 	b := e.mailbox(context)
-	if e.protocol == nil {
+	if e.protected == nil {
 		if m, ok := b.find(r); ok {
 			e.give(r, m)
 		} else if b.notice && tag == AnyTag {
@@ -130,29 +130,29 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	}
 	if r.wildcard = source == AnySource; r.wildcard {
 		r.point = e.nextPoint(context)
-		if err := e.preset(r); err != nil {
+		if err := e.protected.decisions.preset(r); err != nil {
 			return err
 		}
 	}
-	if m, ok := b.post(r, e.decider); ok {
-		e.matched(r, m)
+	if m, ok := b.post(r, e.protected.decisions.decider); ok {
+		e.protected.matched(r, m)
 	}
 	return nil
 }
 
 // preset prepares wildcard r. If its outcome is already known, r becomes exact; if another process
 // decides, r waits for the outcome.
-func (e *Engine) preset(r *Request) error {
-	if outcome, ok := e.early[r.point]; ok {
-		delete(e.early, r.point)
-		source, seq, err := e.decodeName(outcome)
+func (ds *decisions) preset(r *Request) error {
+	if outcome, ok := ds.early[r.point]; ok {
+		delete(ds.early, r.point)
+		source, seq, err := ds.decodeName(outcome)
 		if err != nil {
-			e.fail(err)
+			ds.p.fail(err)
 			return err
 		}
 		r.exact, r.source, r.seq = true, source, seq
-	} else if !e.decider {
-		e.open[r.point] = &decision{request: r}
+	} else if !ds.decider {
+		ds.open[r.point] = &decision{request: r}
 	}
 	return nil
 }

@@ -9,21 +9,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/lead"
 )
 
-// A protected is the part of an engine that exists only with a protection protocol. Each of its
-// concerns has a type of its own, which reaches the engine by the methods of protected. The engine's
-// mutex guards a protected and its parts, and is held at all calls of their methods.
+// A protected is the part of an engine that exists only with a protection protocol. It passes the
+// protocol every send, arrival, outcome and view, and carries out what the protocol returns. Each of
+// its concerns has a type of its own, which reaches the engine only by the methods at the end of this
+// file. The engine's mutex guards a protected and its parts, and is held at all calls of their
+// methods.
 type protected struct {
-	e             *Engine
-	protocol      protection.Protocol
-	rejoin        rejoin
-	checkpointing checkpointing
-	reports       reports
-	leading       leading
-	stall         stall
-	windows       windows
-	notices       notices
-	retained      retained
-	finish        finish
+	e        *Engine
+	protocol protection.Protocol
+	outputs  outputs // of the protocol, not carried out yet
+
+	decisions     decisions     // outcomes of nondeterministic calls
+	windows       windows       // ends of sends
+	notices       notices       // match notices
+	retained      retained      // payloads in use
+	finish        finish        // Finalize
+	rejoin        rejoin        // replay of the message log
+	checkpointing checkpointing // checkpoints of the program
+	leading       leading       // lead over the master
+	stall         stall         // waiting time of outcomes
+	reports       reports       // callbacks
 }
 
 func newProtected(e *Engine, c *Config) *protected {
@@ -36,6 +41,7 @@ func newProtected(e *Engine, c *Config) *protected {
 	p.notices = notices{p: p, early: make(map[messageID]struct{}), asked: make(map[messageID][]view.Process)}
 	p.retained = retained{p: p, users: make(map[*byte]int)}
 	p.finish.p = p
+	p.decisions = newDecisions(p)
 	return p
 }
 
@@ -43,19 +49,19 @@ func newProtected(e *Engine, c *Config) *protected {
 func (p *protected) viewChanged(before view.View) {
 	p.leading.viewChanged(before)
 	p.windows.viewChanged(before)
-	p.e.apply(p.protocol.View(*p.view()))
+	p.apply(p.protocol.View(*p.view()))
 	p.notices.queryAll(noRank)
-	p.e.relieve()
+	p.relieve()
 	p.arm()
 }
 
 // reopenedTo repeats, on a new channel to a process, what the previous channel may have lost.
 func (p *protected) reopenedTo(to view.Process) {
-	p.e.apply(p.protocol.Reopened(to))
+	p.apply(p.protocol.Reopened(to))
 	p.windows.reopened(to)
 	p.notices.queryAll(to.Rank)
 	p.finish.askReachedAgain(to)
-	p.e.relieve()
+	p.relieve()
 	p.arm()
 }
 
@@ -84,8 +90,8 @@ func (p *protected) arrived(from view.Process, f *frame.Frame) error {
 	if f.Kind == frame.MessageLog {
 		p.rejoin.countReplayed(out.Deliver)
 	}
-	p.e.apply(out)
-	p.e.relieve()
+	p.apply(out)
+	p.relieve()
 	p.arm()
 	if f.Kind == frame.MessageLog {
 		p.checkpointing.resuming.wake()
@@ -100,8 +106,8 @@ func (p *protected) tick() {
 	if len(out.Send) > 0 || len(p.rejoin.postponed) > 0 {
 		p.arm()
 	}
-	p.e.apply(out)
-	p.e.relieve()
+	p.apply(out)
+	p.relieve()
 	p.leading.ask()
 	p.reviewStall()
 }
@@ -117,7 +123,7 @@ func (p *protected) close() {
 // logCompleted is called once this process, which was new, has its rank's complete message log.
 func (p *protected) logCompleted() {
 	p.windows.reportAll()
-	p.e.recordFinished()
+	p.recordFinished()
 }
 
 // load is the number of bytes that flowLimit limits.
@@ -129,31 +135,18 @@ func (p *protected) protect(m protection.Message) {
 		p.retained.add(m.Payload)
 	}
 	if p.protocol.Retained() <= directLoad {
-		p.e.writes = m.Dest
+		p.deferWrites(m.Dest)
 	}
 	p.leading.step()
 	p.windows.byRank[m.Dest].sent.add(len(m.Payload))
-	p.e.apply(p.protocol.Send(m))
-	p.e.writeTo(m.Dest)
+	p.apply(p.protocol.Send(m))
+	p.writeTo(m.Dest)
 }
 
 // directLoad bounds the bytes of this process's messages that other processes may lack when a send
 // writes its frames itself. It is less than the system buffers for a connection, so the send does
 // not wait for a hanging replica.
 const directLoad = 32 << 10
-
-// complete ends receive r with m.
-func (p *protected) complete(r *Request, m message) {
-	p.windows.take(&m.Message)
-	p.notices.matched(m)
-	r.complete(m)
-}
-
-// takeUnreceived records that the program will never receive m.
-func (p *protected) takeUnreceived(m message) {
-	p.windows.take(&m.Message)
-	p.notices.matched(m)
-}
 
 // The parts of a protected reach the engine by the following methods.
 
@@ -202,6 +195,15 @@ func (p *protected) queue(to view.Process, f frame.Frame) {
 	p.e.put(p.e.outlet(to), parcel{Frame: f})
 }
 
+// deferWrites leaves the writing of frames to a rank to this goroutine, until it calls writeTo.
+func (p *protected) deferWrites(rank int) { p.e.writes = rank }
+
+// writeTo writes the frames that deferWrites left. The mutex is not held while it writes.
+func (p *protected) writeTo(rank int) { p.e.writeTo(rank) }
+
+// relieve ends the waits that the present load allows to end.
+func (p *protected) relieve() { p.e.relieve() }
+
 // queued returns the number of frames that are queued for a process.
 func (p *protected) queued(to view.Process) int { return len(p.e.outlet(to).queue) }
 
@@ -230,15 +232,24 @@ func (p *protected) giveBack(payload []byte) { p.e.giveBack(payload) }
 // mailbox returns the mailbox of a context.
 func (p *protected) mailbox(context uint32) *mailbox { return p.e.mailbox(context) }
 
+// mailboxes returns the mailboxes by context.
+func (p *protected) mailboxes() map[uint32]*mailbox { return p.e.mailboxes }
+
 // unreceived returns the number of bytes of messages that no receive has matched.
 func (p *protected) unreceived() (bytes int) {
-	for _, b := range p.e.mailboxes {
+	for _, b := range p.mailboxes() {
 		for i := range b.unexpected {
 			bytes += b.unexpected[i].size()
 		}
 	}
 	return bytes
 }
+
+// recordFinished records the ranks that have finalized, after the view or rejoin.complete has changed.
+func (p *protected) recordFinished() { p.e.recordFinished() }
+
+// someFinished reports whether any other rank has finalized.
+func (p *protected) someFinished() bool { return p.e.anyFinished }
 
 // programWaits reports whether a goroutine of the program waits in a call, or may be about to wait.
 func (p *protected) programWaits() bool {

@@ -168,7 +168,7 @@ func (e *Engine) Cancel(r *Request) error {
 	if e.err != nil {
 		return e.err
 	}
-	if e.protocol != nil {
+	if e.protected != nil {
 		return ErrReplicated
 	}
 	e.advance()

@@ -7,7 +7,7 @@ import "runtime"
 
 // Waitany waits until one of the requests is done and returns its index.
 func (e *Engine) Waitany(rs []*Request) (int, error) {
-	if e.protocol == nil {
+	if e.protected == nil {
 		return e.waitDirect(rs)
 	}
 	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
@@ -71,7 +71,7 @@ func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
 
 // Testany returns the index of a request that is done, or -1.
 func (e *Engine) Testany(rs []*Request) (int, error) {
-	if e.protocol == nil {
+	if e.protected == nil {
 		i, err := e.look(func() int { return indexDone(rs) })
 		yieldUnless(i >= 0)
 		return i, err
@@ -110,7 +110,7 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 // Testall reports whether all requests are done. At a replica, some may not be done yet when Testall
 // returns true, but they will be: the caller must call Wait for all of them.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
-	if e.protocol == nil {
+	if e.protected == nil {
 		pending, err := e.look(func() int { return indexPending(rs) })
 		yieldUnless(pending < 0)
 		return err == nil && pending < 0, err

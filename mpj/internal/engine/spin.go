@@ -103,7 +103,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 // ringOf returns the inlet of the rank that w waits for, if that inlet is a ring.
 func (e *Engine) ringOf(w *waiter) *inlet {
 	r := w.request
-	if r == nil || r.operation || r.source < 0 || e.protocol != nil {
+	if r == nil || r.operation || r.source < 0 || e.protected != nil {
 		return nil
 	}
 	if in := e.inlets[r.source]; in != nil && in.ring != nil {

@@ -7,9 +7,9 @@ import "github.com/p2pmpi/p2pmpi/internal/protection"
 func (e *Engine) Sums() (sums []protection.Sum, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.protocol == nil {
+	if e.protected == nil {
 		return nil, false
 	}
-	sums, ok = e.protocol.Sums()
+	sums, ok = e.protected.protocol.Sums()
 	return protection.Clip(sums), ok
 }

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// outputs holds the deliveries and outcomes that the protocol has returned and that have not taken
+// effect.
+type outputs struct {
+	running    bool // carryOut is processing the other fields
+	deliveries []protection.Message
+	outcomes   []protection.Determinant
+}
+
+// apply carries out an output of the protocol. Deliveries and outcomes may cause further calls of
+// the protocol. So apply copies the deliveries and outcomes first, and only the outermost call of
+// apply processes them.
+func (p *protected) apply(out protection.Output) {
+	if out.Lost != "" {
+		p.fail(errors.New(out.Lost))
+		return
+	}
+	if p.decisions.decider && !p.protocol.Decider() {
+		p.decisions.stepDown()
+	}
+	for _, envelope := range out.Send {
+		if p.rejoin.postpone(envelope) {
+			continue
+		}
+		p.retained.hold(envelope.Frame.Payload)
+		p.queue(envelope.To, envelope.Frame)
+	}
+	for _, payload := range out.Released {
+		p.retained.release(payload)
+	}
+	p.report(&out)
+	for _, r := range out.LogRequests {
+		p.rejoin.sendPiece(r)
+	}
+	if len(out.State) > 0 {
+		p.checkpointing.takeState(out.State)
+	}
+	p.rejoin.keep(out)
+	p.outputs.deliveries = append(p.outputs.deliveries, out.Deliver...)
+	p.outputs.outcomes = append(p.outputs.outcomes, out.Decided...)
+	if p.outputs.running {
+		return
+	}
+	p.carryOut()
+	if p.protocol.Waiting() {
+		p.arm()
+	}
+	if !p.decisions.decider && p.protocol.Decider() {
+		p.decisions.takeOver()
+	}
+	p.rejoin.review()
+}
+
+// report passes on the statements of an output about replicas.
+func (p *protected) report(out *protection.Output) {
+	for _, d := range out.Diverged {
+		p.reports.reportDivergence(d)
+	}
+	if out.UpToDate != (protection.UpToDate{}) {
+		p.reports.reportUpToDate(out.UpToDate)
+	}
+}
+
+// carryOut makes the deliveries and outcomes take effect, including those that it causes. Outcomes
+// come first.
+func (p *protected) carryOut() {
+	o := &p.outputs
+	o.running = true
+	for i, j := 0, 0; i < len(o.deliveries) || j < len(o.outcomes); {
+		if j < len(o.outcomes) {
+			p.decisions.decided(o.outcomes[j])
+			j++
+			continue
+		}
+		p.deliver(o.deliveries[i])
+		i++
+	}
+	clear(o.deliveries)
+	clear(o.outcomes)
+	o.deliveries, o.outcomes = o.deliveries[:0], o.outcomes[:0]
+	o.running = false
+}
+
+// deliver gives m to the receive that matches m, or keeps m.
+func (p *protected) deliver(m protection.Message) {
+	b := p.mailbox(m.Context)
+	if b.abandoned {
+		p.takeUnreceived(message{Message: m})
+		return
+	}
+	if r, m, ok := b.arrive(m, p.decisions.decider); ok {
+		p.matched(r, m)
+	} else if p.finish.ending {
+		p.finish.drop(&b.unexpected[len(b.unexpected)-1])
+	}
+	b.wakeProbes()
+}
+
+// settle makes all matches that have become possible in b.
+func (p *protected) settle(b *mailbox) {
+	for {
+		r, m, ok := b.match(p.decisions.decider, func(*Request) bool { return true })
+		if !ok {
+			b.wakeProbes()
+			return
+		}
+		p.matched(r, m)
+	}
+}
+
+// matched completes r with m. For a wildcard whose outcome is not decided, it proposes m instead.
+func (p *protected) matched(r *Request, m message) {
+	if r.proposed {
+		p.decisions.propose(r)
+		return
+	}
+	p.complete(r, m)
+}
+
+// complete ends receive r with m.
+func (p *protected) complete(r *Request, m message) {
+	p.windows.take(&m.Message)
+	p.notices.matched(m)
+	r.complete(m)
+}
+
+// takeUnreceived records that the program will never receive m.
+func (p *protected) takeUnreceived(m message) {
+	p.windows.take(&m.Message)
+	p.notices.matched(m)
+}
