@@ -48,7 +48,7 @@ func ended(job *localworld.World, p view.Process, e *engine.Engine, err error) e
 // acknowledged.
 func TestR3AFloodIsBounded(t *testing.T) {
 	const quickest, each, size, messages = 5_000, 20_000, 300, 200
-	defer engine.SetCredits(quickest, each)()
+	defer engine.SetWindows(quickest, each)()
 	// Bytes beyond the credit, and bytes that have been received and not reported.
 	const over = quickest/8 + 2*size
 	for _, replicas := range []int{2, 3} {
@@ -205,7 +205,7 @@ func waitAll(e *engine.Engine, rs ...*engine.Request) (err error) {
 }
 
 func TestSafeProgramsEndWithoutCredit(t *testing.T) {
-	defer engine.SetCredits(1, 1)()
+	defer engine.SetWindows(1, 1)()
 	for name, program := range exchanges {
 		for _, replicas := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s/r=%d", name, replicas), func(t *testing.T) {
@@ -251,7 +251,7 @@ func TestProgramsThatNeedBuffersEnd(t *testing.T) {
 // TestR2MasterIsLostWhileItsSendWaits checks the loss of a master whose send waits. The send of the
 // next master then also waits until the message is received.
 func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
-	defer engine.SetCredits(1, 1)()
+	defer engine.SetWindows(1, 1)()
 	for _, mode := range []engine.Mode{engine.Standard, engine.Synchronous} {
 		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2})
 		senders := make([]atomic.Pointer[engine.Engine], 2)
@@ -296,7 +296,7 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 // still wait for their receives, even several sends at once. With replicas on the same machine, the
 // goroutine that queues a frame also writes it.
 func TestSendsWaitForCreditAfterTheLoadFalls(t *testing.T) {
-	defer engine.SetCredits(1, 1_000_000)()
+	defer engine.SetWindows(1, 1_000_000)()
 	defer engine.SetFlowLimit(1000)()
 	const messages, size = 10, 900
 	job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2, Rings: true})

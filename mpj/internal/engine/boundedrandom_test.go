@@ -118,7 +118,7 @@ func TestRandomSafeProgramsEnd(t *testing.T) {
 func runRandomPlan(t *testing.T, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0))
 	near := random.IntN(5000)
-	defer engine.SetCredits(near, near+random.IntN(5000))()
+	defer engine.SetWindows(near, near+random.IntN(5000))()
 	if random.IntN(2) == 0 {
 		defer engine.SetFlowLimit(1 + random.IntN(20_000))()
 	}

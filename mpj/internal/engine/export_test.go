@@ -30,9 +30,9 @@ func SetReplayLimit(bytes int) (restore func()) {
 	return func() { replayLimit = before }
 }
 
-// SetCredits changes, for jobs that start before restore is called, the bytes that the fastest
+// SetWindows changes, for jobs that start before restore is called, the bytes that the fastest
 // replica may lack and those that each replica may lack.
-func SetCredits(quickest, each int) (restore func()) {
+func SetWindows(quickest, each int) (restore func()) {
 	n, s, l := near, farShare, farLeast
 	near, farShare, farLeast = [classes]int{quickest, quickest}, 0, each
 	return func() { near, farShare, farLeast = n, s, l }

@@ -109,7 +109,7 @@ func (l loser) Send(frames ...frame.Frame) error {
 // first frames. Whenever a channel is opened, both processes ask and report again. The queue must not
 // collect these frames: otherwise a channel that breaks early would never carry all of it.
 func TestR2QueueDoesNotGrowWithBrokenChannels(t *testing.T) {
-	defer engine.SetCredits(1, 1)() // each receive is reported at once
+	defer engine.SetWindows(1, 1)() // each receive is reported at once
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errors.New("hangs"))
 	defer cancel()
 	const channels = 6

@@ -9,7 +9,7 @@ import (
 // replica is known to lack less than near and no replica is known to lack far, or the replicas that
 // lack more have matched the message.
 func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
-	c := windowLimits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
+	limits := windowLimits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
 	all := []bool{true, true, true}
 	tests := map[string]struct {
 		before  uint64
@@ -59,7 +59,7 @@ func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 			for _, k := range test.matched {
 				s.matchedBy(k)
 			}
-			if got := w.done(&s, &c, func(k int) bool { return test.live[k] }); got != test.want {
+			if got := w.done(&s, &limits, func(k int) bool { return test.live[k] }); got != test.want {
 				t.Errorf("done is %v, want %v", got, test.want)
 			}
 		})
@@ -69,12 +69,12 @@ func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 // TestReplicasBufferAsMuchAsCredit checks that messages that are buffered without replicas are also
 // buffered with replicas.
 func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
-	c := windowLimitsFor(1000)
-	if got := c.near[short] - c.step; got < eagerCredit {
+	limits := windowLimitsFor(1000)
+	if got := limits.near[short] - limits.step; got < eagerCredit {
 		t.Errorf("%d bytes are buffered, want %d", got, eagerCredit)
 	}
-	if c.far < c.near[short] || c.far < c.near[long] {
-		t.Errorf("slow replicas may lack %d bytes, the fastest %v", c.far, c.near)
+	if limits.far < limits.near[short] || limits.far < limits.near[long] {
+		t.Errorf("slow replicas may lack %d bytes, the fastest %v", limits.far, limits.near)
 	}
 }
 
