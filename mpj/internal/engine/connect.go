@@ -77,14 +77,14 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 		return true
 	}
 	if e.protocol == nil {
-		e.popArrived(o)
+		e.direct.popArrived(o)
 	}
 	o.written, o.again = 0, again
-	switch in := e.inlets[e.index(o.to)]; {
+	switch {
 	case !again:
 	case e.protocol == nil:
-		if in != nil { // the last acknowledgement may have been lost
-			e.acknowledge(in)
+		if link := e.direct.inflows[o.to.Rank]; link != nil { // the last acknowledgement may have been lost
+			e.direct.acknowledge(link)
 		}
 	default:
 		e.popProtected(o)

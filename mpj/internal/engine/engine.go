@@ -129,16 +129,12 @@ type Engine struct {
 	diverged int // number of calls of tell
 	telling  int // number of calls of tell that have not returned
 
-	// Without a protocol:
-	bodies      int    // payloads that wait for their receive or are being transferred
 	finished    []bool // by rank: whether it sends no more messages
 	anyFinished bool
 	undrained   bool // rings may still hold messages of finished ranks
 
-	ending    bool // Flush has begun, so the program receives no more messages
-	refused   []Unmatched
-	selfSeq   uint64 // number of messages of this process to itself
-	selfBytes int    // unmatched bytes of these messages
+	direct direct // without a protocol
+	ending bool   // with a protocol: Flush has begun, so the program receives no more messages
 
 	toleratedHang time.Duration // silence that the job tolerates (SetToleratedHang)
 
@@ -172,6 +168,10 @@ func New(ctx context.Context, c Config) *Engine {
 		lent:      make(map[*byte]int),
 		writes:    noRank,
 		pace:      newPace(),
+	}
+	e.direct.e, e.direct.rank = e, c.Self.Rank
+	if c.Protocol == nil {
+		e.direct.inflows = make([]*inflow, c.View.N)
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
@@ -470,7 +470,7 @@ func (e *Engine) onTick() {
 		return
 	}
 	if e.protocol == nil {
-		e.acknowledgeDue()
+		e.direct.acknowledgeDue()
 		return
 	}
 	out := e.protocol.Tick()

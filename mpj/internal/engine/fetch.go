@@ -36,29 +36,31 @@ type fetch struct {
 
 // offers reports whether the receiver at o should fetch the payload of r, because it can read the
 // payload and only the pump could send it.
-func (e *Engine) offers(o *outlet, r *Request) bool {
+func (d *direct) offers(o *outlet, r *Request) bool {
+	e := d.e
 	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && e.poller.pumping && !e.poller.spinning && len(e.sleepers) == 0
 }
 
 // offer sends the address of the payload of r to the receiver at o, and keeps r until the payload
 // has been read.
-func (e *Engine) offer(o *outlet, r *Request, name uint64) {
+func (d *direct) offer(o *outlet, r *Request, name uint64) {
 	binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
-	f := e.numbered(o, frame.Body)
+	f := o.numbered(frame.Body)
 	setName(&f.Header, name)
 	f.Rank, f.Payload, f.Size = inPlace, r.address[:], addressSize
-	e.put(o, parcel{Frame: f})
+	d.e.put(o, parcel{Frame: f})
 }
 
 // takeOffer begins to fetch the payload of a Body in place.
-func (e *Engine) takeOffer(in *inlet, f *frame.Frame) error {
+func (d *direct) takeOffer(in *inlet, f *frame.Frame) error {
+	e := d.e
 	name := nameOf(f.Header)
 	r := in.link.cleared[name]
 	if r == nil || in.memory == nil || len(f.Payload) != addressSize {
 		return fmt.Errorf("offer of an unrequested body")
 	}
 	if !in.memory.CanRead() {
-		e.answer(in.from, name, unreadable)
+		d.answer(in.from, name, unreadable)
 		return nil
 	}
 	delete(in.link.cleared, name)
@@ -67,7 +69,8 @@ func (e *Engine) takeOffer(in *inlet, f *frame.Frame) error {
 }
 
 // fetchOne reads the next piece of the first payload that is being fetched.
-func (e *Engine) fetchOne() {
+func (d *direct) fetchOne() {
+	e := d.e
 	p := &e.poller
 	f := p.fetches[0]
 	r := f.request
@@ -75,7 +78,7 @@ func (e *Engine) fetchOne() {
 	switch err := f.in.memory.ReadMemory(f.address+uint64(f.got), piece); {
 	case errors.Is(err, channel.ErrUnreadable):
 		f.in.link.cleared[f.name] = r
-		e.answer(f.in.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
+		d.answer(f.in.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
 	case err != nil:
 		e.fail(protocolError(f.in.from, err))
 		return
@@ -83,8 +86,8 @@ func (e *Engine) fetchOne() {
 		if f.got += len(piece); f.got < r.status.Size {
 			return
 		}
-		e.answer(f.in.from, f.name, notNeeded)
-		e.bodyDone()
+		d.answer(f.in.from, f.name, notNeeded)
+		d.bodyDone()
 		r.finish()
 	}
 	p.fetches = append(p.fetches[:0], p.fetches[1:]...)

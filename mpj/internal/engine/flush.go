@@ -28,14 +28,7 @@ func (e *Engine) Flush() error {
 		e.askReached()
 		return e.awaitLast(w)
 	}
-	e.ending = true
-	for _, b := range e.mailboxes {
-		e.refuseAll(b)
-	}
-	return e.await(w, func() bool {
-		w.requests = e.announcements()
-		return e.err == nil && e.queued == 0 && e.bodies == 0
-	})
+	return e.direct.flush(w)
 }
 
 // When a process finishes, the replicas of other ranks drop the messages that they hold for it.
@@ -102,38 +95,3 @@ func (e *Engine) reached(p view.Process) {
 // reachedAll reports whether every process asked by askReached has answered. It does not wait for
 // processes that were set aside or are no longer live. e.mu is held.
 func (e *Engine) reachedAll() bool { return !slices.ContainsFunc(e.unreached, e.view.Counts) }
-
-// announcements returns the announced sends that wait for their receives.
-func (e *Engine) announcements() (all []*Request) {
-	for _, o := range e.outlets {
-		if o == nil {
-			continue
-		}
-		for _, r := range o.announced {
-			all = append(all, r)
-		}
-	}
-	return all
-}
-
-// refuseAll refuses the announced messages in b.
-func (e *Engine) refuseAll(b *mailbox) {
-	for i := 0; i < len(b.unexpected); {
-		if !b.unexpected[i].announced {
-			i++
-			continue
-		}
-		e.refuse(b.removeMessage(i))
-	}
-}
-
-// refuse tells the sender of an announced message that it will not be received, and records the
-// message for Unmatched.
-func (e *Engine) refuse(m message) {
-	e.refused = append(e.refused, Unmatched{Context: m.Context, Status: statusOf(m)})
-	if m.sender != nil {
-		e.sentToSelf(m.sender)
-		return
-	}
-	e.answer(view.Process{Rank: m.Source}, m.Seq, notNeeded)
-}

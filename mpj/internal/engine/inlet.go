@@ -23,24 +23,7 @@ type inlet struct {
 	ended    chan struct{}
 	loan     *loan // nil if the channel cannot be lent
 
-	link *inflow
-}
-
-// An inflow is the state of the frames from one process in an engine without a protocol. It survives
-// a change of the channel.
-type inflow struct {
-	seq       uint64              // number of the last frame that has arrived
-	uncounted uint64              // number of frames received by RecvUncounted
-	unacked   int                 // bytes since the last acknowledgement, with headers
-	frames    int                 // frames since the last acknowledgement
-	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32
-	returned  uint32              // the part of consumed that was reported to the sender
-	lossless  bool                // the channel cannot break
-	cleared   map[uint64]*Request // receives that wait for the body of a message
-	claimed   uint64              // number of the arriving frame for which request was looked up
-	request   *Request            // receive for the arriving frame, or nil
-	duplicate bool                // the arriving frame has arrived before
-	address   [addressSize]byte   // payload of the arriving frame, if the payload is an address
+	link *inflow // nil with a protocol
 }
 
 // Accept takes over a channel on which process from sends. It replaces an earlier channel from the
@@ -66,9 +49,7 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 	in := &inlet{from: from, receiver: r, ended: make(chan struct{})}
 	e.inlets[i] = in
 	if e.protocol == nil {
-		if in.link = new(inflow); before != nil {
-			in.link = before.link
-		}
+		in.link = e.direct.inflow(from)
 	}
 	if ring, ok := r.(ringReceiver); ok && before == nil {
 		in.memory, _ = r.(memoryReader)
@@ -98,7 +79,9 @@ func (e *Engine) readAll(in, before *inlet) {
 		before.receiver.Close()
 		<-before.ended
 		e.mu.Lock()
-		e.acknowledge(in) // report the arrived frames to the sender, so that it repeats only the rest
+		if in.link != nil {
+			e.direct.acknowledge(in.link) // report the arrived frames to the sender, so that it repeats only the rest
+		}
 		if e.err == nil {
 			e.queryAll(in.from.Rank) // a Receipt may have been lost
 			e.askReachedAgain(in.from)
@@ -150,8 +133,8 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 // place does not allocate them from the pool. e.mu is held.
 func (e *Engine) place(in *inlet, h frame.Header) []byte {
 	switch {
-	case e.protocol == nil:
-		if b := e.claim(in.link, in.from, h); b != nil {
+	case in.link != nil:
+		if b := e.direct.claim(in.link, h); b != nil {
 			return b
 		}
 	case h.Kind != frame.Data:
@@ -164,8 +147,8 @@ func (e *Engine) place(in *inlet, h frame.Header) []byte {
 func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 	var err error
 	switch {
-	case e.protocol == nil:
-		err = e.arrivedDirect(in, f)
+	case in.link != nil:
+		err = e.direct.arrived(in, f)
 	case f.Kind == frame.Receipt || f.Kind == frame.Query:
 		e.arrivedReceipt(in.from, f.Header)
 	case f.Kind == frame.Taken:

@@ -32,7 +32,7 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 		if !ok || e.err != nil {
 			return nil, Status{}, false, e.err
 		}
-		e.give(r, found)
+		e.direct.give(r, found)
 		return &Matched{r}, r.status, true, nil
 	}
 	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
@@ -68,7 +68,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 	m.request.bound = message{}
 	r := &Request{buf: buf}
 	if e.protocol == nil {
-		e.give(r, held)
+		e.direct.give(r, held)
 		e.leave()
 	} else {
 		r.complete(held)

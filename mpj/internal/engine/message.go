@@ -89,13 +89,13 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
 		return true
 	case dest == e.self.Rank:
-		return e.sendToSelf(context, tag, payload)
+		return e.direct.sendToSelf(e.mailbox(context), context, tag, payload)
 	}
 	o := e.outlet(view.Process{Rank: dest})
 	if !o.eager(len(payload)) {
 		return false
 	}
-	e.sendEagerly(o, context, tag, payload)
+	e.direct.sendEagerly(o, context, tag, payload)
 	return true
 }
 
@@ -104,10 +104,10 @@ func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payl
 	switch {
 	case e.protocol == nil:
 		r.source = dest // the rank whose answer r waits for
-		if mode == Standard && dest != e.self.Rank && e.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
+		if mode == Standard && dest != e.self.Rank && e.direct.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
 		}
-		e.announce(r, context, dest, tag, payload)
+		e.direct.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
 		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
 	default: // send the message in any case, so that even a message above the limit is sent
@@ -124,7 +124,7 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	b := e.mailbox(context)
 	if e.protocol == nil {
 		if m, ok := b.find(r); ok {
-			e.give(r, m)
+			e.direct.give(r, m)
 		} else if b.notice && tag == AnyTag {
 			r.err = ErrNotice
 			r.finish()

@@ -171,7 +171,7 @@ func (e *Engine) done(p parcel) {
 		e.releasePayload(p.Payload)
 	}
 	if p.owner != nil {
-		e.bodyDone()
+		e.direct.bodyDone()
 		p.owner.body = nil
 		p.owner.finish()
 	}
@@ -190,11 +190,7 @@ func (e *Engine) drop(o *outlet) {
 		}
 	}
 	e.pop(o, len(o.queue))
-	for name, r := range o.announced {
-		delete(o.announced, name)
-		e.bodyDone()
-		r.finish()
-	}
+	e.direct.drop(o)
 	if o.sender != nil {
 		o.sender.Close()
 	}

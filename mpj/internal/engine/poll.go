@@ -85,7 +85,7 @@ func (p *poller) rest() {
 
 // leave makes the pump continue the transfers that the program leaves pending. e.mu is held.
 func (e *Engine) leave() {
-	if len(e.poller.pushing) > 0 || e.bodies > 0 || len(e.sleepers) > 0 {
+	if len(e.poller.pushing) > 0 || e.direct.bodies > 0 || len(e.sleepers) > 0 {
 		e.poller.watch()
 		e.recallAll()
 	}
@@ -113,7 +113,7 @@ func (e *Engine) progress() (moved bool) {
 		moved = e.pushAll() || moved
 	}
 	if len(p.fetches) > 0 && e.err == nil {
-		e.fetchOne()
+		e.direct.fetchOne()
 		moved = true
 	}
 	return moved

@@ -114,7 +114,7 @@ func (e *Engine) ringOf(w *waiter) *inlet {
 
 // expected returns the result of ringOf, or nil if other rings also matter at the moment.
 func (e *Engine) expected(w *waiter) *inlet {
-	if e.bodies > 0 || len(e.sleepers) > 0 || len(e.poller.pushing) > 0 {
+	if e.direct.bodies > 0 || len(e.sleepers) > 0 || len(e.poller.pushing) > 0 {
 		return nil
 	}
 	return e.ringOf(w)

@@ -24,15 +24,20 @@ func (e *Engine) Waiting() Waiting {
 		calls, ok := e.calls(s)
 		w.Calls, w.Known = append(w.Calls, calls...), w.Known && ok
 	}
-	for rank := range e.view.N {
-		if o := e.outlets[rank]; o != nil && o.seq > o.uncounted {
+	e.direct.count(&w)
+	return w
+}
+
+// count adds to w the numbers of frames sent to and received from each rank.
+func (d *direct) count(w *Waiting) {
+	for rank, link := range d.inflows {
+		if o := d.e.outlets[rank]; o != nil && o.seq > o.uncounted {
 			w.Sent[rank] = o.seq - o.uncounted
 		}
-		if in := e.inlets[rank]; in != nil && in.link != nil && in.link.seq > in.link.uncounted {
-			w.Received[rank] = in.link.seq - in.link.uncounted
+		if link != nil && link.seq > link.uncounted {
+			w.Received[rank] = link.seq - link.uncounted
 		}
 	}
-	return w
 }
 
 // calls returns the calls in which one goroutine waits. It returns false if they are not known or
@@ -99,7 +104,7 @@ func (e *Engine) SendUncounted(context uint32, dest int, payload []byte) error {
 	}
 	o := e.outlet(view.Process{Rank: dest})
 	o.uncounted++
-	e.sendEagerly(o, context, 0, payload)
+	e.direct.sendEagerly(o, context, 0, payload)
 	return nil
 }
 
@@ -111,6 +116,6 @@ func (e *Engine) RecvUncounted(context uint32, source int) ([]byte, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.inlets[source].link.uncounted++
+	e.direct.inflows[source].uncounted++
 	return b, nil
 }

@@ -58,7 +58,7 @@ func (e *Engine) wrote(o *outlet, n int, err error) {
 	case e.protocol != nil: // the protocol keeps the frames that may have to be sent again
 		e.pop(o, n)
 	default:
-		e.popArrived(o)
+		e.direct.popArrived(o)
 	}
 }
 
