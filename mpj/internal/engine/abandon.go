@@ -114,7 +114,7 @@ func (e *Engine) Abandon(context uint32) {
 			e.direct.discard(m)
 		}
 	}
-	e.leave()
+	e.poller.leave()
 }
 
 // discard drops m.

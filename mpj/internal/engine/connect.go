@@ -68,10 +68,8 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	if ring, ok := s.(ringSender); ok {
 		o.ring = ring
 		o.memory, _ = s.(memorySender)
-		e.push(o)
-		if len(o.queue) > 0 {
-			o.pushing = true
-			e.poller.pushing = append(e.poller.pushing, o)
+		o.push()
+		if e.poller.pushLater(o); o.pushing {
 			e.poller.watch()
 		}
 		return true

@@ -32,7 +32,6 @@ type direct struct {
 	e         *Engine
 	rank      int         // of this process
 	inflows   []*inflow   // by rank; nil before the rank has opened a channel
-	bodies    int         // payloads that wait for their receive or are being transferred
 	ending    bool        // Flush has begun, so the program receives no more messages
 	refused   []Unmatched // announced messages that Flush has refused
 	selfSeq   uint64      // number of messages of this process to itself
@@ -67,7 +66,7 @@ func (d *direct) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 	} else if e.queueUp(o, p) {
 		e.writeNow(o)
 	}
-	e.leave()
+	e.poller.leave()
 }
 
 // sendPinned sends a message eagerly from the caller's buffer, and reports whether it could. r is
@@ -79,7 +78,7 @@ func (d *direct) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 	}
 	o.credit -= need
 	r.body = payload
-	d.bodies++
+	d.e.poller.bodies++
 	f := o.numbered(frame.Data)
 	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(d.rank), tag, uint64(len(payload)), payload
 	f.Sync = true // request an immediate acknowledgement, because r waits

@@ -92,9 +92,6 @@ type Engine struct {
 	inlets        []*inlet
 	earlyChannels []earlyChannel // channels from processes that are not yet in the view
 	poller        poller
-	loans         int // number of lent inlets
-	sleepers      []*waiter
-	sleeps        uint64     // number of sleeps so far
 	requests      []*Request // free requests, for reuse
 	waiters       []*waiter
 	shorts        [][]byte
@@ -169,6 +166,7 @@ func New(ctx context.Context, c Config) *Engine {
 		writes:    noRank,
 		pace:      newPace(),
 	}
+	e.poller.mu = &e.mu
 	e.direct.e, e.direct.rank = e, c.Self.Rank
 	if c.Protocol == nil {
 		e.direct.inflows = make([]*inflow, c.View.N)
@@ -184,8 +182,7 @@ func New(ctx context.Context, c Config) *Engine {
 	}
 	e.mu.Unlock()
 	if c.Bell != nil {
-		e.running.Add(1)
-		go e.pump() // until the engine stops
+		e.running.Go(func() { e.poller.pump(e.stopped) }) // until the engine stops
 	}
 	e.running.Add(1)
 	context.AfterFunc(e.ctx, func() { // runs at the latest when Close cancels
@@ -217,11 +214,7 @@ func (e *Engine) View(v view.View) {
 			e.drop(o)
 		}
 	}
-	for _, in := range e.inlets { // a borrower may need to read another inlet
-		if in != nil && in.loan != nil && in.loan.borrowed {
-			in.loan.borrower.wake()
-		}
-	}
+	e.poller.wakeBorrowers() // a borrower may need to read another inlet
 	if e.protocol == nil {
 		e.recordFinished()
 		return
@@ -401,13 +394,7 @@ func (e *Engine) fail(err error) {
 			in.receiver.Close()
 		}
 	}
-	for _, w := range e.sleepers {
-		w.wake()
-	}
-	e.poller.awaited.wake()
-	if e.poller.bell != nil {
-		e.poller.bell.Disarm()
-	}
+	e.poller.stop()
 	if e.tick != nil && e.tick.Stop() {
 		e.running.Done()
 	}

@@ -35,12 +35,10 @@ func (e *Engine) recordFinished() {
 // drainFinished takes the last messages of finalized ranks out of the rings, before any receive
 // from these ranks fails. e.mu is held, and no goroutine spins.
 func (e *Engine) drainFinished() {
-	for e.progress() && e.err == nil {
+	for e.poller.progress() && e.err == nil {
 	}
 	e.undrained = false
-	for _, w := range e.sleepers {
-		w.wake()
-	}
+	e.poller.wakeSleepers()
 }
 
 // hasFinished reports whether a replica of rank has finished and none is live.

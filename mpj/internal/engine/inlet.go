@@ -15,6 +15,7 @@ import (
 // An inlet is a channel from another process. One goroutine reads it. If the inlet is a ring, the
 // goroutine that makes progress reads it instead.
 type inlet struct {
+	e        *Engine
 	from     view.Process
 	receiver channel.Receiver
 	ring     ringReceiver
@@ -46,19 +47,19 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 	}
 	i := e.index(from)
 	before := e.inlets[i]
-	in := &inlet{from: from, receiver: r, ended: make(chan struct{})}
+	in := &inlet{e: e, from: from, receiver: r, ended: make(chan struct{})}
 	e.inlets[i] = in
 	if e.protocol == nil {
 		in.link = e.direct.inflow(from)
 	}
 	if ring, ok := r.(ringReceiver); ok && before == nil {
 		in.memory, _ = r.(memoryReader)
-		in.ring, in.alloc = ring, func(h frame.Header) []byte { return e.place(in, h) }
+		in.ring, in.alloc = ring, func(h frame.Header) []byte { return in.place(h) }
 		if in.link != nil {
 			in.link.lossless = true
 		}
 		close(in.ended)
-		e.addRing(in)
+		e.poller.addRing(in)
 		return
 	}
 	if _, ok := r.(interruptible); ok {
@@ -91,7 +92,7 @@ func (e *Engine) readAll(in, before *inlet) {
 	alloc := func(h frame.Header) []byte {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.place(in, h)
+		return in.place(h)
 	}
 	if in.loan != nil {
 		in.loan.alloc = alloc
@@ -117,10 +118,10 @@ func (e *Engine) readAll(in, before *inlet) {
 func (e *Engine) readOne(in *inlet, f *frame.Frame, timer *time.Timer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || !e.arrived(in, f) {
+	if e.err != nil || !in.arrived(f) {
 		return false
 	}
-	if in.loan != nil && len(e.sleepers) == 1 && e.sleepers[0].woken.Load() {
+	if in.loan != nil && len(e.poller.sleepers) == 1 && e.poller.sleepers[0].woken.Load() {
 		e.lend(in, timer)
 	}
 	return e.err == nil
@@ -131,20 +132,21 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 // place returns the buffer for the payload of a frame: the buffer of the matching receive if it is
 // already known, or else new memory. Payloads of the protocol's own frames are never given back, so
 // place does not allocate them from the pool. e.mu is held.
-func (e *Engine) place(in *inlet, h frame.Header) []byte {
+func (in *inlet) place(h frame.Header) []byte {
 	switch {
 	case in.link != nil:
-		if b := e.direct.claim(in.link, h); b != nil {
+		if b := in.e.direct.claim(in.link, h); b != nil {
 			return b
 		}
 	case h.Kind != frame.Data:
 		return make([]byte, h.Size)
 	}
-	return e.room(int(h.Size))
+	return in.e.room(int(h.Size))
 }
 
 // arrived processes a frame, and reports whether the engine continues. e.mu is held.
-func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
+func (in *inlet) arrived(f *frame.Frame) bool {
+	e := in.e
 	var err error
 	switch {
 	case in.link != nil:
@@ -173,6 +175,14 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 		e.fail(protocolError(in.from, err))
 	}
 	return e.err == nil
+}
+
+// lost closes a ring that its sender has closed, or that has violated the protocol. e.mu is held.
+func (in *inlet) lost(err error) {
+	in.receiver.Close()
+	if !isEnd(err) && in.e.view.Live(in.from) {
+		in.e.fail(protocolError(in.from, err))
+	}
 }
 
 // protocolError returns the error for a protocol violation by process from.

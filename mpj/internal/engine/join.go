@@ -101,8 +101,7 @@ func (e *Engine) requestMoreLog() {
 		return
 	}
 	before := e.unmatchedBytes
-	waits := len(e.sleepers) > 0 || e.poller.spinning || e.loans > 0
-	if e.hasEnough() && !(waits && e.unmatchedBytes == before) {
+	if e.hasEnough() && !(e.poller.waits() && e.unmatchedBytes == before) {
 		return
 	}
 	for _, envelope := range e.postponed {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
@@ -39,7 +40,7 @@ type loan struct {
 func (e *Engine) lend(in *inlet, timer *time.Timer) {
 	l := in.loan
 	l.lent = true
-	e.loans++
+	e.poller.lent = append(e.poller.lent, in)
 	for again := false; !again; {
 		borrows := l.borrows
 		e.mu.Unlock()
@@ -56,12 +57,13 @@ func (e *Engine) lend(in *inlet, timer *time.Timer) {
 		again = !l.borrowed && (recalled || l.borrows == borrows)
 	}
 	l.lent = false
-	e.loans--
+	i := slices.Index(e.poller.lent, in)
+	e.poller.lent = slices.Delete(e.poller.lent, i, i+1)
 }
 
 // lender returns the inlet that r waits for, if it is lent and not borrowed.
 func (e *Engine) lender(r *Request) *inlet {
-	if e.loans == 0 || r.source == AnySource || r.whole || len(e.sleepers) > 0 {
+	if len(e.poller.lent) == 0 || r.source == AnySource || r.whole || len(e.poller.sleepers) > 0 {
 		return nil
 	}
 	from, ok := e.view.Master(r.source)
@@ -81,9 +83,9 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	l := in.loan
 	l.borrowed, l.borrower = true, w
 	l.borrows++
-	e.sleeps++
+	e.poller.number(w)
 	w.woken.Store(false)
-	w.number, w.reading = e.sleeps, in
+	w.reading = in
 	e.mu.Unlock()
 	f, err := in.receiver.Receive(l.alloc)
 	e.mu.Lock()
@@ -93,13 +95,13 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	case err == nil:
 		if e.err == nil { // send the resulting frames before the program continues
 			e.writes = in.from.Rank
-			e.arrived(in, &f)
+			in.arrived(&f)
 			e.writeTo(in.from.Rank)
 		}
 	case !errors.Is(err, channel.ErrInterrupted):
 		in.recall() // its goroutine will get the same error
 	}
-	if len(e.sleepers) > 0 {
+	if len(e.poller.sleepers) > 0 {
 		in.recall()
 	}
 }
@@ -117,13 +119,17 @@ func (in *inlet) recall() {
 
 // recallAll makes the goroutines of all lent inlets read again, because a sleeping goroutine may
 // wait for a message of any of them.
-func (e *Engine) recallAll() {
-	if e.loans == 0 {
-		return
+func (p *poller) recallAll() {
+	for _, in := range p.lent {
+		in.recall()
 	}
-	for _, in := range e.inlets {
-		if in != nil {
-			in.recall()
+}
+
+// wakeBorrowers makes the goroutines that read lent inlets check whether they still wait for them.
+func (p *poller) wakeBorrowers() {
+	for _, in := range p.lent {
+		if in.loan.borrowed {
+			in.loan.borrower.wake()
 		}
 	}
 }

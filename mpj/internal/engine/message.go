@@ -48,7 +48,7 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode
 	}
 	r := new(Request)
 	e.sendLater(r, context, dest, tag, payload, mode)
-	e.leave()
+	e.poller.leave()
 	return r, nil
 }
 
@@ -170,7 +170,7 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 	if err := e.post(r, context, source, tag); err != nil {
 		return nil, err
 	}
-	e.leave()
+	e.poller.leave()
 	return r, nil
 }
 

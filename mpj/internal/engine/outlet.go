@@ -15,6 +15,7 @@ import (
 // protocol, the queue keeps written frames until the receiver has acknowledged them, because the
 // channel may break.
 type outlet struct {
+	e       *Engine
 	to      view.Process
 	queue   []parcel
 	space   []parcel       // start of the queue's memory, with length 0
@@ -67,7 +68,7 @@ func (e *Engine) outlet(p view.Process) *outlet {
 	i := e.index(p)
 	o := e.outlets[i]
 	if o == nil {
-		o = &outlet{to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
+		o = &outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
 		e.outlets[i] = o
 		if !e.view.Live(p) || e.err != nil { // p or this process has ended, so the outlet sends no frames
 			o.dropped = true
@@ -100,11 +101,8 @@ func (e *Engine) put(o *outlet, p parcel) {
 		}
 		return
 	}
-	e.push(o)
-	if len(o.queue) > 0 && !o.pushing {
-		o.pushing = true
-		e.poller.pushing = append(e.poller.pushing, o)
-	}
+	o.push()
+	e.poller.pushLater(o)
 }
 
 // queueUp appends a parcel to the queue of o. If o is dropped, it ends the parcel and returns
@@ -129,7 +127,7 @@ func (o *outlet) signal() {
 }
 
 // push moves queued frames into the ring of o while there is room.
-func (e *Engine) push(o *outlet) {
+func (o *outlet) push() {
 	n := 0
 	for n < len(o.queue) && !o.dropped {
 		done, err := o.ring.TrySend(o.queue[n].Frame)
@@ -142,7 +140,7 @@ func (e *Engine) push(o *outlet) {
 		}
 		n++
 	}
-	e.pop(o, n)
+	o.e.pop(o, n)
 }
 
 // pop removes and ends the first n parcels of o. e.mu is held.

@@ -19,7 +19,7 @@ func (d *direct) announce(r *Request, context uint32, dest int, tag int32, paylo
 		return
 	}
 	r.body, r.announced = payload, true
-	d.bodies++
+	e.poller.bodies++
 	if dest == d.rank {
 		m := d.toSelf(context, tag, nil)
 		m.announced, m.full, m.sender = true, len(payload), r
@@ -50,7 +50,7 @@ func nameOf(h frame.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.
 
 // bodyDone records that one pending payload is done.
 func (d *direct) bodyDone() {
-	d.bodies--
+	d.e.poller.bodies--
 	d.e.flush.wake()
 }
 
@@ -89,7 +89,7 @@ func (d *direct) askFor(in *inlet, r *Request, name uint64) {
 		in.link.cleared = make(map[uint64]*Request)
 	}
 	in.link.cleared[name] = r
-	d.bodies++
+	d.e.poller.bodies++
 	d.answer(in.from, name, needed)
 }
 

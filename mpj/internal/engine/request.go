@@ -171,7 +171,7 @@ func (e *Engine) Cancel(r *Request) error {
 	if e.protocol != nil {
 		return ErrReplicated
 	}
-	e.advance()
+	e.poller.advance()
 	if r.posted {
 		e.mailbox(r.context).remove(r)
 		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}

@@ -12,7 +12,7 @@ import (
 func (e *Engine) Unmatched() []Unmatched {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.advance()
+	e.poller.advance()
 	all := slices.Clone(e.direct.refused)
 	for context, b := range e.mailboxes {
 		for _, m := range b.unexpected {
@@ -34,7 +34,7 @@ func (d *direct) flush(w *waiter) error {
 	}
 	return e.await(w, func() bool {
 		w.requests = d.announcements()
-		return e.err == nil && e.queued == 0 && d.bodies == 0
+		return e.err == nil && e.queued == 0 && e.poller.bodies == 0
 	})
 }
 

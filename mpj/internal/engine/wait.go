@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -101,18 +100,16 @@ func (e *Engine) sleep(w *waiter) {
 	if w.woken.Load() {
 		w.woken.Store(false)
 	}
-	if e.poller.free() && e.spin(w) {
-		return
+	p := &e.poller
+	if p.free() {
+		woken := p.spin(w, e.ringOf(w))
+		if e.undrained {
+			e.drainFinished()
+		}
+		p.leave()
+		if woken {
+			return
+		}
 	}
-	e.sleeps++
-	w.number = e.sleeps
-	e.sleepers = append(e.sleepers, w)
-	e.poller.watch()
-	e.recallAll()
-	e.mu.Unlock()
-	<-w.changed
-	e.mu.Lock()
-	w.stale = false
-	i := slices.Index(e.sleepers, w)
-	e.sleepers = slices.Delete(e.sleepers, i, i+1)
+	p.sleep(w)
 }

@@ -10,16 +10,8 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := Waiting{Known: !e.poller.spinning || e.poller.dozing, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
-	waiters := e.sleepers[:len(e.sleepers):len(e.sleepers)]
-	if e.poller.dozing {
-		waiters = append(waiters, e.poller.awaited)
-	}
-	for _, in := range e.inlets {
-		if in != nil && in.loan != nil && in.loan.borrowed {
-			waiters = append(waiters, in.loan.borrower)
-		}
-	}
+	waiters, known := e.poller.asleep()
+	w := Waiting{Known: known, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
 	for _, s := range waiters {
 		calls, ok := e.calls(s)
 		w.Calls, w.Known = append(w.Calls, calls...), w.Known && ok
