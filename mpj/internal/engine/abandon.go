@@ -15,7 +15,7 @@ func (d *direct) keepNotice(b *mailbox, m message) {
 			r.finish()
 		}
 	}
-	for _, o := range d.e.outlets {
+	for _, o := range d.e.conns.outlets {
 		if o == nil {
 			continue
 		}
@@ -40,7 +40,7 @@ func (e *Engine) abandonSend(r *Request) {
 // detach ends an announced send for its caller, before the receiver has requested the payload. The
 // receiver may still request the payload, so detach copies it.
 func (d *direct) detach(r *Request) {
-	o := d.e.outlet(view.Process{Rank: r.source})
+	o := d.e.conns.outlet(view.Process{Rank: r.source})
 	for name, other := range o.announced {
 		if other == r {
 			rest := *r
@@ -114,7 +114,7 @@ func (e *Engine) Abandon(context uint32) {
 			e.direct.discard(m)
 		}
 	}
-	e.poller.leave()
+	e.conns.poller.leave()
 }
 
 // discard drops m.

@@ -60,7 +60,7 @@ func (e *Engine) arrivedPace(from view.Process, f *frame.Frame) error {
 	switch {
 	case from.Rank != e.self.Rank || !e.view.Live(from):
 	case f.Kind == frame.Pace:
-		if len(e.outlet(from).queue) < maxPaces { // a replica that does not read gets no answers
+		if len(e.conns.outlet(from).queue) < maxPaces { // a replica that does not read gets no answers
 			a := paceAnswer{e.clock(), e.pace.own.appendTo(nil)}
 			e.tellPace(from, frame.PaceReply, f.Seq, a.encode())
 		}

@@ -28,29 +28,30 @@ var openTimeout = 30 * time.Second // a variable for tests
 func (e *Engine) SetToleratedHang(silence time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.toleratedHang = silence
+	e.conns.toleratedHang = silence
 }
 
 // connect opens the channel of o, and retries until it succeeds. It returns false if o is dropped
 // first. e.mu is held, but not while the channel is being opened.
-func (e *Engine) connect(o *outlet) bool {
+func (o *outlet) connect() bool {
+	e := o.e
 	start := time.Now()
 	again := !o.opened.IsZero()
 	if start.Sub(o.opened) > reopenMost {
 		o.wait = 0
 	}
 	for !o.dropped {
-		if o.wait > 0 && !e.pause(o, o.wait) {
+		if o.wait > 0 && !o.pause(o.wait) {
 			break
 		}
 		o.wait = min(max(reopenFirst, 2*o.wait), reopenMost)
 		e.mu.Unlock()
-		s, err := e.opener.Open(e.ctx, o.to)
+		s, err := e.conns.opener.Open(e.ctx, o.to)
 		e.mu.Lock()
 		if err == nil {
-			return e.connected(o, s, again)
+			return o.connected(s, again)
 		}
-		if e.protocol == nil && time.Since(start) > openTimeout+e.toleratedHang {
+		if e.protocol == nil && time.Since(start) > openTimeout+e.conns.toleratedHang {
 			e.fail(fmt.Errorf("channel to process %v: %w", o.to, err))
 		}
 	}
@@ -59,7 +60,8 @@ func (e *Engine) connect(o *outlet) bool {
 
 // connected uses s from now on. It repeats the frames of the last channel that may not have
 // arrived.
-func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
+func (o *outlet) connected(s channel.Sender, again bool) bool {
+	e := o.e
 	if o.dropped {
 		s.Close()
 		return false
@@ -69,13 +71,13 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 		o.ring = ring
 		o.memory, _ = s.(memorySender)
 		o.push()
-		if e.poller.pushLater(o); o.pushing {
-			e.poller.watch()
+		if e.conns.poller.pushLater(o); o.pushing {
+			e.conns.poller.watch()
 		}
 		return true
 	}
 	if e.protocol == nil {
-		e.direct.popArrived(o)
+		o.popArrived()
 	}
 	o.written, o.again = 0, again
 	switch {
@@ -85,7 +87,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 			e.direct.acknowledge(link)
 		}
 	default:
-		e.popProtected(o)
+		o.popProtected()
 		e.apply(e.protocol.Reopened(o.to))
 		if e.logComplete && o.to.Rank != e.self.Rank { // the last report may have been lost
 			e.tellTakenTo(o.to)
@@ -106,7 +108,7 @@ func isAnswer(k frame.Kind) bool { return k == frame.Receipt || k == frame.PaceR
 // question may have been repeated before this process had the new channel. Each answer stays once.
 // Otherwise the queue would grow with every channel that breaks, and channels that break early would
 // never carry all of it.
-func (e *Engine) popProtected(o *outlet) {
+func (o *outlet) popProtected() {
 	var answers []parcel
 	present := make(map[frame.Header]bool)
 	for _, p := range o.queue {
@@ -115,9 +117,9 @@ func (e *Engine) popProtected(o *outlet) {
 			answers = append(answers, p)
 		}
 	}
-	e.pop(o, len(o.queue))
+	o.pop(len(o.queue))
 	for _, p := range answers {
-		e.queueUp(o, p)
+		o.queueUp(p)
 	}
 }
 
@@ -130,8 +132,14 @@ func (e *Engine) Reopen(to view.Process) {
 	if !e.view.Has(to) || e.err != nil {
 		return
 	}
-	o := e.outlets[e.index(to)]
-	if o == nil || o.dropped || o.sender == nil || o.ring != nil {
+	if o := e.conns.outlets[e.conns.index(to)]; o != nil {
+		o.reopen()
+	}
+}
+
+// reopen replaces the channel of o, if it is open and may break. e.mu is held.
+func (o *outlet) reopen() {
+	if o.dropped || o.sender == nil || o.ring != nil {
 		return
 	}
 	o.sender.Close() // the writer and the goroutine of o then get an error
@@ -140,7 +148,8 @@ func (e *Engine) Reopen(to view.Process) {
 }
 
 // pause waits, and reports whether o is still not dropped. e.mu is held, but not while it waits.
-func (e *Engine) pause(o *outlet, d time.Duration) bool {
+func (o *outlet) pause(d time.Duration) bool {
+	e := o.e
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for !o.dropped {

@@ -67,7 +67,7 @@ func (d *direct) acknowledge(link *inflow) {
 		return
 	}
 	link.frames, link.unacked, link.returned = 0, 0, link.consumed
-	e.put(e.outlet(link.from), parcel{Frame: frame.Frame{Header: frame.Header{
+	e.conns.outlet(link.from).put(parcel{Frame: frame.Frame{Header: frame.Header{
 		Kind: frame.Ack, Context: link.consumed, Seq: link.seq,
 	}}})
 }
@@ -83,7 +83,7 @@ func (d *direct) acknowledgeDue() {
 
 // acknowledged processes an Ack. A late Ack has no effect.
 func (d *direct) acknowledged(from view.Process, h frame.Header) error {
-	o := d.e.outlet(from)
+	o := d.e.conns.outlet(from)
 	if grant := int32(h.Context - o.granted); grant > 0 {
 		if o.credit+int(grant) > eagerCredit {
 			return fmt.Errorf("acknowledges more bytes than were sent")
@@ -96,17 +96,17 @@ func (d *direct) acknowledged(from view.Process, h frame.Header) error {
 	}
 	o.arrived = max(o.arrived, h.Seq)
 	if !o.again || !o.writing {
-		d.popArrived(o)
+		o.popArrived()
 	}
 	return nil
 }
 
 // popArrived ends the written frames of o that have arrived, and the written Acks, which are never
 // acknowledged.
-func (d *direct) popArrived(o *outlet) {
+func (o *outlet) popArrived() {
 	n := 0
 	for n < o.written && (o.queue[n].Kind == frame.Ack || o.queue[n].Seq <= o.arrived) {
 		n++
 	}
-	d.e.pop(o, n)
+	o.pop(n)
 }

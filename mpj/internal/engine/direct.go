@@ -62,11 +62,11 @@ func (d *direct) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 	e := d.e
 	f.Payload = append(e.lendOut(len(payload)), payload...)
 	if p := (parcel{Frame: f, pooled: true}); o.ring != nil {
-		e.put(o, p)
-	} else if e.queueUp(o, p) {
-		e.writeNow(o)
+		o.put(p)
+	} else if o.queueUp(p) {
+		o.writeNow()
 	}
-	e.poller.leave()
+	e.conns.poller.leave()
 }
 
 // sendPinned sends a message eagerly from the caller's buffer, and reports whether it could. r is
@@ -78,11 +78,11 @@ func (d *direct) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 	}
 	o.credit -= need
 	r.body = payload
-	d.e.poller.bodies++
+	d.e.conns.poller.bodies++
 	f := o.numbered(frame.Data)
 	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(d.rank), tag, uint64(len(payload)), payload
 	f.Sync = true // request an immediate acknowledgement, because r waits
-	d.e.put(o, parcel{Frame: f, owner: r})
+	o.put(parcel{Frame: f, owner: r})
 	return true
 }
 

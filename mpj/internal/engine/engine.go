@@ -56,7 +56,6 @@ type Config struct {
 // a time may make a call whose outcome depends on timing.
 type Engine struct {
 	self       view.Process
-	opener     channel.Opener
 	clock      func() time.Duration
 	tell       func(protection.Divergence)
 	log        *MessageLog // may be nil
@@ -88,22 +87,17 @@ type Engine struct {
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
-	outlets       []*outlet // by process: rank*r + replica
-	inlets        []*inlet
-	earlyChannels []earlyChannel // channels from processes that are not yet in the view
-	poller        poller
-	requests      []*Request // free requests, for reuse
-	waiters       []*waiter
-	shorts        [][]byte
-	shortsMade    int            // number of buffers that room has made
-	queued        int            // bytes in outlets
-	writes        int            // rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled       []*heldSend    // sends in held that wait for the load to fall
-	sent          Request        // the request of every send that ended at once
-	flush         *waiter        // waiter of Flush, or nil
-	unreached     []view.Process // processes that have not answered askReached, during Flush
-	tick          *time.Timer
-	ticking       bool
+	conns      connections
+	requests   []*Request // free requests, for reuse
+	waiters    []*waiter
+	shorts     [][]byte
+	shortsMade int            // number of buffers that room has made
+	stalled    []*heldSend    // sends in held that wait for the load to fall
+	sent       Request        // the request of every send that ended at once
+	flush      *waiter        // waiter of Flush, or nil
+	unreached  []view.Process // processes that have not answered askReached, during Flush
+	tick       *time.Timer
+	ticking    bool
 
 	// With a protocol:
 	credits     credits
@@ -133,8 +127,6 @@ type Engine struct {
 	direct direct // without a protocol
 	ending bool   // with a protocol: Flush has begun, so the program receives no more messages
 
-	toleratedHang time.Duration // silence that the job tolerates (SetToleratedHang)
-
 	pace pace
 
 	clockOffset float64 // seconds to add to clock to continue the last decider's time
@@ -145,7 +137,7 @@ type Engine struct {
 // caller must always call Close.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
-		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, log: c.Log, logDropped: c.LogDropped,
+		self: c.Self, clock: c.Clock, tell: c.Diverged, log: c.Log, logDropped: c.LogDropped,
 		ahead:    c.Ahead,
 		upToDate: c.UpToDate, onStall: c.Stalled,
 		stopped:   make(chan struct{}),
@@ -156,17 +148,13 @@ func New(ctx context.Context, c Config) *Engine {
 		open:      make(map[protection.Point]*decision),
 		early:     make(map[protection.Point][]byte),
 		sent:      Request{done: true},
-		outlets:   make([]*outlet, c.View.N*c.View.R),
-		inlets:    make([]*inlet, c.View.N*c.View.R),
-		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
 		held:      make(map[messageID]*heldSend),
 		receipts:  make(map[messageID]struct{}),
 		asked:     make(map[messageID][]view.Process),
 		lent:      make(map[*byte]int),
-		writes:    noRank,
 		pace:      newPace(),
 	}
-	e.poller.mu = &e.mu
+	e.conns = newConnections(e, c)
 	e.direct.e, e.direct.rank = e, c.Self.Rank
 	if c.Protocol == nil {
 		e.direct.inflows = make([]*inflow, c.View.N)
@@ -182,7 +170,7 @@ func New(ctx context.Context, c Config) *Engine {
 	}
 	e.mu.Unlock()
 	if c.Bell != nil {
-		e.running.Go(func() { e.poller.pump(e.stopped) }) // until the engine stops
+		e.running.Go(func() { e.conns.poller.pump(e.stopped) }) // until the engine stops
 	}
 	e.running.Add(1)
 	context.AfterFunc(e.ctx, func() { // runs at the latest when Close cancels
@@ -202,19 +190,13 @@ func (e *Engine) View(v view.View) {
 	if v.Epoch <= e.view.Epoch || e.err != nil {
 		return
 	}
-	e.grow(v)
+	e.conns.grow(v)
 	before := e.view
 	if e.view = v; v.State(e.self) == view.Failed {
 		e.fail(ErrExpelled)
 		return
 	}
-	e.acceptEarly()
-	for _, o := range e.outlets {
-		if o != nil && !v.Live(o.to) {
-			e.drop(o)
-		}
-	}
-	e.poller.wakeBorrowers() // a borrower may need to read another inlet
+	e.conns.follow(v)
 	if e.protocol == nil {
 		e.recordFinished()
 		return
@@ -228,19 +210,6 @@ func (e *Engine) View(v view.View) {
 	e.relieve()
 	e.armTick()
 	e.recordFinished()
-}
-
-// grow makes room for the processes of v. e.mu is held.
-func (e *Engine) grow(v view.View) {
-	if v.R == e.view.R {
-		return
-	}
-	outlets, inlets := make([]*outlet, v.N*v.R), make([]*inlet, v.N*v.R)
-	for rank := range v.N {
-		copy(outlets[rank*v.R:], e.outlets[rank*e.view.R:(rank+1)*e.view.R])
-		copy(inlets[rank*v.R:], e.inlets[rank*e.view.R:(rank+1)*e.view.R])
-	}
-	e.outlets, e.inlets = outlets, inlets
 }
 
 // apply carries out an output of the protocol. Deliveries and outcomes may cause further calls of
@@ -386,15 +355,7 @@ func (e *Engine) fail(err error) {
 	e.err = err
 	close(e.stopped)
 	e.cancel()
-	for _, o := range e.outlets {
-		e.drop(o)
-	}
-	for _, in := range e.inlets {
-		if in != nil && in.ring == nil {
-			in.receiver.Close()
-		}
-	}
-	e.poller.stop()
+	e.conns.stop()
 	if e.tick != nil && e.tick.Stop() {
 		e.running.Done()
 	}
@@ -410,22 +371,7 @@ func (e *Engine) Close() {
 	if e.state != nil {
 		e.state.discard()
 	}
-	for _, c := range e.earlyChannels {
-		c.receiver.Close()
-	}
-	e.earlyChannels = nil
-	for i, in := range e.inlets { // no goroutine polls the rings any more
-		if in != nil && in.ring != nil {
-			in.receiver.Close()
-			e.inlets[i].ring = nil
-		}
-	}
-	for _, o := range e.outlets {
-		if o != nil && o.ring != nil {
-			o.sender.Close()
-			o.ring = nil
-		}
-	}
+	e.conns.close()
 }
 
 // tickInterval is the longest delay of acknowledgements. It is short compared with the time in which

@@ -38,7 +38,7 @@ type fetch struct {
 // offers reports whether the receiver at o should fetch the payload of r, because it can read the
 // payload and only the pump could send it.
 func (d *direct) offers(o *outlet, r *Request) bool {
-	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && d.e.poller.unattended()
+	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && d.e.conns.poller.unattended()
 }
 
 // offer sends the address of the payload of r to the receiver at o, and keeps r until the payload
@@ -48,7 +48,7 @@ func (d *direct) offer(o *outlet, r *Request, name uint64) {
 	f := o.numbered(frame.Body)
 	setName(&f.Header, name)
 	f.Rank, f.Payload, f.Size = inPlace, r.address[:], addressSize
-	d.e.put(o, parcel{Frame: f})
+	o.put(parcel{Frame: f})
 }
 
 // takeOffer begins to fetch the payload of a Body in place.
@@ -63,7 +63,7 @@ func (d *direct) takeOffer(in *inlet, f *frame.Frame) error {
 		return nil
 	}
 	delete(in.link.cleared, name)
-	p := &d.e.poller
+	p := &d.e.conns.poller
 	p.fetches = append(p.fetches, &fetch{direct: d, in: in, request: r, name: name, address: binary.LittleEndian.Uint64(f.Payload)})
 	return nil
 }

@@ -25,8 +25,8 @@ func (e *Engine) recordFinished() {
 		return
 	}
 	e.undrained = true
-	if e.poller.spinning { // a spinning goroutine polls the rings without e.mu, and drains them when it ends
-		e.poller.awaited.wake()
+	if e.conns.poller.spinning { // a spinning goroutine polls the rings without e.mu, and drains them when it ends
+		e.conns.poller.awaited.wake()
 		return
 	}
 	e.drainFinished()
@@ -35,10 +35,10 @@ func (e *Engine) recordFinished() {
 // drainFinished takes the last messages of finalized ranks out of the rings, before any receive
 // from these ranks fails. e.mu is held, and no goroutine spins.
 func (e *Engine) drainFinished() {
-	for e.poller.progress() && e.err == nil {
+	for e.conns.poller.progress() && e.err == nil {
 	}
 	e.undrained = false
-	e.poller.wakeSleepers()
+	e.conns.poller.wakeSleepers()
 }
 
 // hasFinished reports whether a replica of rank has finished and none is live.

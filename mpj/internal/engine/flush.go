@@ -51,20 +51,20 @@ func (e *Engine) awaitLast(w *waiter) error {
 		return err
 	}
 	late := false
-	timer := time.AfterFunc(answerTimeout+e.toleratedHang, func() {
+	timer := time.AfterFunc(answerTimeout+e.conns.toleratedHang, func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		late = true
 		e.flush.wake()
 	})
 	defer timer.Stop()
-	return e.await(w, func() bool { return acknowledged() && (late || e.queued == 0 && e.reachedAll()) })
+	return e.await(w, func() bool { return acknowledged() && (late || e.conns.queued == 0 && e.reachedAll()) })
 }
 
 // askReached asks all processes of other ranks to which this process has sent frames. e.mu is held.
 func (e *Engine) askReached() {
 	e.unreached = e.unreached[:0]
-	for _, o := range e.outlets {
+	for _, o := range e.conns.outlets {
 		if o != nil && o.to.Rank != e.self.Rank && e.view.Counts(o.to) {
 			e.unreached = append(e.unreached, o.to)
 			e.enqueue(e.reachedQuery(o.to))

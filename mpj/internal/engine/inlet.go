@@ -32,23 +32,24 @@ type inlet struct {
 func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.accept(from, r)
+	e.conns.accept(from, r)
 }
 
 // accept implements Accept. e.mu is held.
-func (e *Engine) accept(from view.Process, r channel.Receiver) {
+func (c *connections) accept(from view.Process, r channel.Receiver) {
+	e := c.e
 	if e.err != nil {
 		r.Close()
 		return
 	}
 	if e.view.State(from) == view.Vacant {
-		e.keepEarly(from, r)
+		c.keepEarly(from, r)
 		return
 	}
-	i := e.index(from)
-	before := e.inlets[i]
+	i := c.index(from)
+	before := c.inlets[i]
 	in := &inlet{e: e, from: from, receiver: r, ended: make(chan struct{})}
-	e.inlets[i] = in
+	c.inlets[i] = in
 	if e.protocol == nil {
 		in.link = e.direct.inflow(from)
 	}
@@ -59,7 +60,7 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 			in.link.lossless = true
 		}
 		close(in.ended)
-		e.poller.addRing(in)
+		c.poller.addRing(in)
 		return
 	}
 	if _, ok := r.(interruptible); ok {
@@ -69,10 +70,47 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 		before.recall()
 	}
 	e.running.Add(1)
-	go e.readAll(in, before) // until the channel ends
+	go in.readAll(before) // until the channel ends
 }
 
-func (e *Engine) readAll(in, before *inlet) {
+// An earlyChannel is a channel from a process that this process's view does not contain yet. Views
+// and channels arrive by different paths.
+type earlyChannel struct {
+	from     view.Process
+	receiver channel.Receiver
+}
+
+// maxEarlyChannels bounds the channels that wait for a view.
+const maxEarlyChannels = 1024
+
+// keepEarly keeps a channel until the view contains its sender. It closes an earlier channel of
+// the same sender. e.mu is held.
+func (c *connections) keepEarly(from view.Process, r channel.Receiver) {
+	for i, early := range c.early {
+		if early.from == from {
+			early.receiver.Close()
+			c.early[i].receiver = r
+			return
+		}
+	}
+	if len(c.early) == maxEarlyChannels {
+		r.Close()
+		return
+	}
+	c.early = append(c.early, earlyChannel{from, r})
+}
+
+// acceptEarly accepts the channels that have waited for the view. e.mu is held.
+func (c *connections) acceptEarly() {
+	all := c.early
+	c.early = nil
+	for _, early := range all {
+		c.accept(early.from, early.receiver)
+	}
+}
+
+func (in *inlet) readAll(before *inlet) {
+	e := in.e
 	defer e.running.Done()
 	defer close(in.ended)
 	defer in.receiver.Close()
@@ -107,7 +145,7 @@ func (e *Engine) readAll(in, before *inlet) {
 		if err != nil {
 			return // the sender opens another channel if it has more frames to send
 		}
-		if !e.readOne(in, &f, timer) {
+		if !in.readOne(&f, timer) {
 			return
 		}
 	}
@@ -115,14 +153,15 @@ func (e *Engine) readAll(in, before *inlet) {
 
 // readOne processes a frame that the inlet's goroutine has read, and reports whether the goroutine
 // should continue.
-func (e *Engine) readOne(in *inlet, f *frame.Frame, timer *time.Timer) bool {
+func (in *inlet) readOne(f *frame.Frame, timer *time.Timer) bool {
+	e := in.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err != nil || !in.arrived(f) {
 		return false
 	}
-	if in.loan != nil && len(e.poller.sleepers) == 1 && e.poller.sleepers[0].woken.Load() {
-		e.lend(in, timer)
+	if in.loan != nil && len(e.conns.poller.sleepers) == 1 && e.conns.poller.sleepers[0].woken.Load() {
+		in.lend(timer)
 	}
 	return e.err == nil
 }

@@ -37,10 +37,12 @@ type loan struct {
 
 // lend waits until the inlet's goroutine should read again. e.mu is held at the beginning and the
 // end.
-func (e *Engine) lend(in *inlet, timer *time.Timer) {
+func (in *inlet) lend(timer *time.Timer) {
+	e := in.e
 	l := in.loan
 	l.lent = true
-	e.poller.lent = append(e.poller.lent, in)
+	p := &e.conns.poller
+	p.lent = append(p.lent, in)
 	for again := false; !again; {
 		borrows := l.borrows
 		e.mu.Unlock()
@@ -57,20 +59,20 @@ func (e *Engine) lend(in *inlet, timer *time.Timer) {
 		again = !l.borrowed && (recalled || l.borrows == borrows)
 	}
 	l.lent = false
-	i := slices.Index(e.poller.lent, in)
-	e.poller.lent = slices.Delete(e.poller.lent, i, i+1)
+	i := slices.Index(p.lent, in)
+	p.lent = slices.Delete(p.lent, i, i+1)
 }
 
 // lender returns the inlet that r waits for, if it is lent and not borrowed.
-func (e *Engine) lender(r *Request) *inlet {
-	if len(e.poller.lent) == 0 || r.source == AnySource || r.whole || len(e.poller.sleepers) > 0 {
+func (c *connections) lender(r *Request) *inlet {
+	if len(c.poller.lent) == 0 || r.source == AnySource || r.whole || len(c.poller.sleepers) > 0 {
 		return nil
 	}
-	from, ok := e.view.Master(r.source)
+	from, ok := c.e.view.Master(r.source)
 	if !ok {
 		return nil
 	}
-	in := e.inlets[e.index(from)]
+	in := c.inlets[c.index(from)]
 	if in == nil || in.loan == nil || !in.loan.lent || in.loan.borrowed {
 		return nil
 	}
@@ -79,11 +81,12 @@ func (e *Engine) lender(r *Request) *inlet {
 
 // borrow reads one frame from in. It returns early when w is woken. e.mu is held at the beginning
 // and the end.
-func (e *Engine) borrow(in *inlet, w *waiter) {
+func (in *inlet) borrow(w *waiter) {
+	e := in.e
 	l := in.loan
 	l.borrowed, l.borrower = true, w
 	l.borrows++
-	e.poller.number(w)
+	e.conns.poller.number(w)
 	w.woken.Store(false)
 	w.reading = in
 	e.mu.Unlock()
@@ -94,14 +97,14 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	switch {
 	case err == nil:
 		if e.err == nil { // send the resulting frames before the program continues
-			e.writes = in.from.Rank
+			e.conns.deferWrites(in.from.Rank)
 			in.arrived(&f)
-			e.writeTo(in.from.Rank)
+			e.conns.writeTo(in.from.Rank)
 		}
 	case !errors.Is(err, channel.ErrInterrupted):
 		in.recall() // its goroutine will get the same error
 	}
-	if len(e.poller.sleepers) > 0 {
+	if len(e.conns.poller.sleepers) > 0 {
 		in.recall()
 	}
 }

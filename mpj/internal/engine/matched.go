@@ -27,7 +27,7 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 	defer w.put()
 	b := e.mailbox(context)
 	if e.protocol == nil {
-		e.poller.advance()
+		e.conns.poller.advance()
 		found, ok := b.find(r)
 		if !ok || e.err != nil {
 			return nil, Status{}, false, e.err
@@ -69,7 +69,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 	r := &Request{buf: buf}
 	if e.protocol == nil {
 		e.direct.give(r, held)
-		e.poller.leave()
+		e.conns.poller.leave()
 	} else {
 		r.complete(held)
 	}

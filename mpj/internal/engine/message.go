@@ -24,10 +24,10 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	}
 	r := e.request()
 	if e.protocol == nil { // otherwise protect sets it
-		e.writes = dest
+		e.conns.deferWrites(dest)
 	}
 	e.sendLater(r, context, dest, tag, payload, mode)
-	e.writeTo(dest)
+	e.conns.writeTo(dest)
 	err := e.wait(r)
 	if err == nil {
 		err = r.err
@@ -48,7 +48,7 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode
 	}
 	r := new(Request)
 	e.sendLater(r, context, dest, tag, payload, mode)
-	e.poller.leave()
+	e.conns.poller.leave()
 	return r, nil
 }
 
@@ -91,7 +91,7 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 	case dest == e.self.Rank:
 		return e.direct.sendToSelf(e.mailbox(context), context, tag, payload)
 	}
-	o := e.outlet(view.Process{Rank: dest})
+	o := e.conns.outlet(view.Process{Rank: dest})
 	if !o.eager(len(payload)) {
 		return false
 	}
@@ -104,7 +104,7 @@ func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payl
 	switch {
 	case e.protocol == nil:
 		r.source = dest // the rank whose answer r waits for
-		if mode == Standard && dest != e.self.Rank && e.direct.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
+		if mode == Standard && dest != e.self.Rank && e.direct.sendPinned(r, e.conns.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
 		}
 		e.direct.announce(r, context, dest, tag, payload)
@@ -170,7 +170,7 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 	if err := e.post(r, context, source, tag); err != nil {
 		return nil, err
 	}
-	e.poller.leave()
+	e.conns.poller.leave()
 	return r, nil
 }
 

@@ -29,11 +29,11 @@ type (
 	}
 )
 
-// A poller makes progress on rings, and lets the goroutines of the program wait for it. It hides which
-// goroutine polls, and for how long; the bell; and the sleeping goroutines. It needs from the engine:
-// the mutex, which guards it; the methods arrived and lost of an inlet, push of an outlet, and next
-// of a fetch; and the number of pending payloads (bodies). It is in one of three states, which
-// differ in the goroutine that polls:
+// A poller makes progress on rings and lets the goroutines of the program sleep. It hides which
+// goroutine polls, and for how long, the bell, and the sleeping goroutines. It needs from the
+// engine: the mutex, which guards it, and the number of pending payloads (bodies). It also needs
+// arrived and lost of an inlet, push of an outlet, and next of a fetch, which process what the
+// poller finds. It is in one of three states, which differ in the goroutine that polls:
 //
 //	spinning   a goroutine of the program that waits in a call: the fast case,
 //	           without system calls; see spin.go

@@ -8,7 +8,7 @@ import "github.com/p2pmpi/p2pmpi/internal/protection"
 var flowLimit = 64 << 20 // a variable for tests
 
 // load is the number of bytes that flowLimit limits. e.mu is held.
-func (e *Engine) load() int { return e.queued + e.protocol.Retained() }
+func (e *Engine) load() int { return e.conns.queued + e.protocol.Retained() }
 
 // relieve ends the waits of sends once the load has fallen below flowLimit. It is called while
 // frames are written, so it sends none. e.mu is held.
@@ -30,12 +30,12 @@ func (e *Engine) protect(m protection.Message) {
 		e.lent[&m.Payload[0]] = 1
 	}
 	if e.protocol.Retained() <= directLoad {
-		e.writes = m.Dest
+		e.conns.deferWrites(m.Dest)
 	}
 	e.step()
 	e.flows[m.Dest].sent.add(len(m.Payload))
 	e.apply(e.protocol.Send(m))
-	e.writeTo(m.Dest)
+	e.conns.writeTo(m.Dest)
 }
 
 // directLoad bounds the bytes of this process's messages that other processes may lack when a send

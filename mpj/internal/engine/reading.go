@@ -60,7 +60,7 @@ func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 // reads reports whether this process should read m from the memory of its sender. It should if that
 // memory is readable and this process has other pending payloads, as in an exchange.
 func (d *direct) reads(in *inlet, m message) bool {
-	return m.address != 0 && m.full <= readLimit && d.e.poller.bodies > 0 && in.memory != nil && in.memory.CanRead()
+	return m.address != 0 && m.full <= readLimit && d.e.conns.poller.bodies > 0 && in.memory != nil && in.memory.CanRead()
 }
 
 // read reads m into the buffer of r, which has matched m. It takes at most about 50 µs. e.mu is

@@ -13,20 +13,20 @@ import (
 // payload has been sent or is not needed.
 func (d *direct) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
 	e := d.e
-	r.context, r.source, r.tag = context, dest, tag                   // dest will request the payload
-	if dest != d.rank && e.outlet(view.Process{Rank: dest}).dropped { // dest has finished
+	r.context, r.source, r.tag = context, dest, tag                         // dest will request the payload
+	if dest != d.rank && e.conns.outlet(view.Process{Rank: dest}).dropped { // dest has finished
 		r.finish()
 		return
 	}
 	r.body, r.announced = payload, true
-	e.poller.bodies++
+	e.conns.poller.bodies++
 	if dest == d.rank {
 		m := d.toSelf(context, tag, nil)
 		m.announced, m.full, m.sender = true, len(payload), r
 		d.deliver(m)
 		return
 	}
-	o := e.outlet(view.Process{Rank: dest})
+	o := e.conns.outlet(view.Process{Rank: dest})
 	if o.announced == nil {
 		o.announced = make(map[uint64]*Request)
 	}
@@ -34,7 +34,7 @@ func (d *direct) announce(r *Request, context uint32, dest int, tag int32, paylo
 	f.Context, f.Tag, f.Rank = context, tag, uint32(len(payload))
 	o.attachAddress(&f, r)
 	o.announced[f.Seq] = r
-	e.put(o, parcel{Frame: f})
+	o.put(parcel{Frame: f})
 }
 
 // numbered returns an empty frame with the next number.
@@ -50,7 +50,7 @@ func nameOf(h frame.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.
 
 // bodyDone records that one pending payload is done.
 func (d *direct) bodyDone() {
-	d.e.poller.bodies--
+	d.e.conns.poller.bodies--
 	d.e.flush.wake()
 }
 
@@ -66,7 +66,7 @@ func (d *direct) drop(o *outlet) {
 // clear gets the payload of an announced message, or tells the sender that the receive has no room
 // for it.
 func (d *direct) clear(r *Request, m message) {
-	in := d.e.inlets[m.Source]
+	in := d.e.conns.inlets[m.Source]
 	switch {
 	case r.whole:
 		r.payload = make([]byte, m.full)
@@ -89,7 +89,7 @@ func (d *direct) askFor(in *inlet, r *Request, name uint64) {
 		in.link.cleared = make(map[uint64]*Request)
 	}
 	in.link.cleared[name] = r
-	d.e.poller.bodies++
+	d.e.conns.poller.bodies++
 	d.answer(in.from, name, needed)
 }
 
@@ -103,11 +103,11 @@ const (
 // answer sends a Clear.
 func (d *direct) answer(to view.Process, name uint64, need uint32) {
 	e := d.e
-	o := e.outlet(to)
+	o := e.conns.outlet(to)
 	f := o.numbered(frame.Clear)
 	setName(&f.Header, name)
 	f.Rank = need
-	e.put(o, parcel{Frame: f})
+	o.put(parcel{Frame: f})
 }
 
 func (d *direct) takeAnnounce(in *inlet, f *frame.Frame) error {
@@ -127,7 +127,7 @@ func (d *direct) takeAnnounce(in *inlet, f *frame.Frame) error {
 
 func (d *direct) takeClear(from view.Process, h frame.Header) error {
 	e := d.e
-	o := e.outlet(from)
+	o := e.conns.outlet(from)
 	r := o.announced[nameOf(h)]
 	switch {
 	case o.dropped: // the sender of the Clear has finished since, so the send is done
@@ -151,7 +151,7 @@ func (d *direct) takeClear(from view.Process, h frame.Header) error {
 	f := o.numbered(frame.Body)
 	setName(&f.Header, nameOf(h))
 	f.Payload, f.Size, f.Sync = r.body, uint64(len(r.body)), true
-	e.put(o, parcel{Frame: f, owner: r})
+	o.put(parcel{Frame: f, owner: r})
 	return nil
 }
 

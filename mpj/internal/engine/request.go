@@ -94,9 +94,9 @@ func (e *Engine) wait(r *Request) error {
 		if e.anyFinished && e.failUnmatchable(r) {
 			break
 		}
-		if in := e.lender(r); in != nil {
-			e.poller.watch()
-			e.borrow(in, w)
+		if in := e.conns.lender(r); in != nil {
+			e.conns.poller.watch()
+			in.borrow(w)
 		} else {
 			e.sleep(w)
 		}
@@ -171,7 +171,7 @@ func (e *Engine) Cancel(r *Request) error {
 	if e.protocol != nil {
 		return ErrReplicated
 	}
-	e.poller.advance()
+	e.conns.poller.advance()
 	if r.posted {
 		e.mailbox(r.context).remove(r)
 		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}

@@ -96,12 +96,12 @@ func (p *poller) pollFor(w *waiter, ring *inlet) bool {
 }
 
 // ringOf returns the inlet of the rank that w waits for, if that inlet is a ring.
-func (e *Engine) ringOf(w *waiter) *inlet {
+func (c *connections) ringOf(w *waiter) *inlet {
 	r := w.request
-	if r == nil || r.operation || r.source < 0 || e.protocol != nil {
+	if r == nil || r.operation || r.source < 0 {
 		return nil
 	}
-	if in := e.inlets[r.source]; in != nil && in.ring != nil {
+	if in := c.inlets[r.source]; in != nil && in.ring != nil && in.link != nil {
 		return in
 	}
 	return nil

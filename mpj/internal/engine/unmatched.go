@@ -12,7 +12,7 @@ import (
 func (e *Engine) Unmatched() []Unmatched {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.poller.advance()
+	e.conns.poller.advance()
 	all := slices.Clone(e.direct.refused)
 	for context, b := range e.mailboxes {
 		for _, m := range b.unexpected {
@@ -34,13 +34,13 @@ func (d *direct) flush(w *waiter) error {
 	}
 	return e.await(w, func() bool {
 		w.requests = d.announcements()
-		return e.err == nil && e.queued == 0 && e.poller.bodies == 0
+		return e.err == nil && e.conns.queued == 0 && e.conns.poller.bodies == 0
 	})
 }
 
 // announcements returns the announced sends that wait for their receives.
 func (d *direct) announcements() (all []*Request) {
-	for _, o := range d.e.outlets {
+	for _, o := range d.e.conns.outlets {
 		if o == nil {
 			continue
 		}

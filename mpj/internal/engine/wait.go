@@ -100,9 +100,9 @@ func (e *Engine) sleep(w *waiter) {
 	if w.woken.Load() {
 		w.woken.Store(false)
 	}
-	p := &e.poller
+	p := &e.conns.poller
 	if p.free() {
-		woken := p.spin(w, e.ringOf(w))
+		woken := p.spin(w, e.conns.ringOf(w))
 		if e.undrained {
 			e.drainFinished()
 		}

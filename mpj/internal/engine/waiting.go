@@ -10,7 +10,7 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	waiters, known := e.poller.asleep()
+	waiters, known := e.conns.poller.asleep()
 	w := Waiting{Known: known, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
 	for _, s := range waiters {
 		calls, ok := e.calls(s)
@@ -23,7 +23,7 @@ func (e *Engine) Waiting() Waiting {
 // count adds to w the numbers of frames sent to and received from each rank.
 func (d *direct) count(w *Waiting) {
 	for rank, link := range d.inflows {
-		if o := d.e.outlets[rank]; o != nil && o.seq > o.uncounted {
+		if o := d.e.conns.outlets[rank]; o != nil && o.seq > o.uncounted {
 			w.Sent[rank] = o.seq - o.uncounted
 		}
 		if link != nil && link.seq > link.uncounted {
@@ -94,7 +94,7 @@ func (e *Engine) SendUncounted(context uint32, dest int, payload []byte) error {
 	if err := e.sendable(dest, payload); err != nil {
 		return err
 	}
-	o := e.outlet(view.Process{Rank: dest})
+	o := e.conns.outlet(view.Process{Rank: dest})
 	o.uncounted++
 	e.direct.sendEagerly(o, context, 0, payload)
 	return nil
