@@ -57,7 +57,7 @@ func (d *direct) detach(r *Request) {
 // it does not, the sent message may never be received, so Swap does not wait for its receipt.
 func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
 	e.mu.Lock()
-	r := e.request()
+	r := e.spares.request()
 	r.buf = recv
 	return e.received(r, e.swap(r, context, tag, dest, send, source))
 }
@@ -75,7 +75,7 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 	if e.sendAtOnce(context, dest, tag, send, Standard) {
 		return e.wait(r)
 	}
-	s := e.request()
+	s := e.spares.request()
 	e.sendLater(s, context, dest, tag, send, Standard)
 	if err := e.wait(r); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 		return err
 	}
 	err := s.err
-	e.recycle(s)
+	e.spares.recycle(s)
 	return err
 }
 
@@ -126,6 +126,6 @@ func (d *direct) discard(m message) {
 		d.answer(view.Process{Rank: m.Source}, m.Seq, notNeeded)
 	default:
 		d.consume(m)
-		d.e.giveBack(m.Payload)
+		d.e.payloads.giveBack(m.Payload)
 	}
 }

@@ -22,7 +22,7 @@ func (e *Engine) step() {
 		return
 	}
 	e.pace.own.step(e.clock())
-	if !e.decider && !e.ticking && e.mayLead() {
+	if !e.decider && !e.tick.armed && e.mayLead() {
 		e.armTick()
 	}
 }

@@ -119,7 +119,7 @@ func (e *Engine) decided(det protection.Determinant) {
 		e.complete(d.request, d.request.bound)
 	}
 	e.settle(b)
-	if e.anyFinished {
+	if e.finished.any {
 		b.wakePosts()
 	}
 }

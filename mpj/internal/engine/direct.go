@@ -60,7 +60,7 @@ func (d *direct) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 		}
 	}
 	e := d.e
-	f.Payload = append(e.lendOut(len(payload)), payload...)
+	f.Payload = append(e.payloads.lendOut(len(payload)), payload...)
 	if p := (parcel{Frame: f, pooled: true}); o.ring != nil {
 		o.put(p)
 	} else if o.queueUp(p) {

@@ -69,7 +69,6 @@ type Engine struct {
 
 	ctx     context.Context // context of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
-	stopped chan struct{}  // closed when err is set
 	running sync.WaitGroup // readers, writers, the pump, the tick and callbacks
 
 	mu        sync.Mutex
@@ -87,17 +86,15 @@ type Engine struct {
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
-	conns      connections
-	requests   []*Request // free requests, for reuse
-	waiters    []*waiter
-	shorts     [][]byte
-	shortsMade int            // number of buffers that room has made
-	stalled    []*heldSend    // sends in held that wait for the load to fall
-	sent       Request        // the request of every send that ended at once
-	flush      *waiter        // waiter of Flush, or nil
-	unreached  []view.Process // processes that have not answered askReached, during Flush
-	tick       *time.Timer
-	ticking    bool
+	conns     connections
+	direct    direct // transport without a protocol
+	payloads  payloadPool
+	spares    spares
+	stalled   []*heldSend    // sends in held that wait for the load to fall
+	flush     *waiter        // waiter of Flush, or nil
+	unreached []view.Process // processes that have not answered askReached, during Flush
+	tick      ticker
+	finished  finalized
 
 	// With a protocol:
 	credits     credits
@@ -120,12 +117,7 @@ type Engine struct {
 	diverged int // number of calls of tell
 	telling  int // number of calls of tell that have not returned
 
-	finished    []bool // by rank: whether it sends no more messages
-	anyFinished bool
-	undrained   bool // rings may still hold messages of finished ranks
-
-	direct direct // without a protocol
-	ending bool   // with a protocol: Flush has begun, so the program receives no more messages
+	ending bool // Flush has begun, so the program receives no more messages
 
 	pace pace
 
@@ -140,14 +132,13 @@ func New(ctx context.Context, c Config) *Engine {
 		self: c.Self, clock: c.Clock, tell: c.Diverged, log: c.Log, logDropped: c.LogDropped,
 		ahead:    c.Ahead,
 		upToDate: c.UpToDate, onStall: c.Stalled,
-		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
 		decider:   c.Protocol == nil || c.Protocol.Decider(),
 		mailboxes: make(map[uint32]*mailbox),
 		open:      make(map[protection.Point]*decision),
 		early:     make(map[protection.Point][]byte),
-		sent:      Request{done: true},
+		spares:    spares{sent: Request{done: true}},
 		held:      make(map[messageID]*heldSend),
 		receipts:  make(map[messageID]struct{}),
 		asked:     make(map[messageID][]view.Process),
@@ -155,6 +146,7 @@ func New(ctx context.Context, c Config) *Engine {
 		pace:      newPace(),
 	}
 	e.conns = newConnections(e, c)
+	e.tick.onTick, e.tick.running = e.onTick, &e.running
 	e.direct.e, e.direct.rank = e, c.Self.Rank
 	if c.Protocol == nil {
 		e.direct.inflows = make([]*inflow, c.View.N)
@@ -170,7 +162,7 @@ func New(ctx context.Context, c Config) *Engine {
 	}
 	e.mu.Unlock()
 	if c.Bell != nil {
-		e.running.Go(func() { e.conns.poller.pump(e.stopped) }) // until the engine stops
+		e.running.Go(func() { e.conns.poller.pump(e.ctx.Done()) }) // until the engine stops
 	}
 	e.running.Add(1)
 	context.AfterFunc(e.ctx, func() { // runs at the latest when Close cancels
@@ -353,12 +345,9 @@ func (e *Engine) fail(err error) {
 		err = ErrClosed
 	}
 	e.err = err
-	close(e.stopped)
 	e.cancel()
 	e.conns.stop()
-	if e.tick != nil && e.tick.Stop() {
-		e.running.Done()
-	}
+	e.tick.stop()
 }
 
 // Close stops the engine and returns when all its goroutines have ended.
@@ -382,15 +371,8 @@ const tickInterval = 10 * time.Millisecond
 // armTick after each arrival, and again while a tick makes the protocol send frames or while other
 // work waits for a tick. e.mu is held.
 func (e *Engine) armTick() {
-	if e.ticking || e.err != nil {
-		return
-	}
-	e.ticking = true
-	e.running.Add(1)
-	if e.tick == nil {
-		e.tick = time.AfterFunc(tickInterval, e.onTick)
-	} else {
-		e.tick.Reset(tickInterval)
+	if e.err == nil {
+		e.tick.arm(tickInterval)
 	}
 }
 
@@ -398,7 +380,7 @@ func (e *Engine) onTick() {
 	defer e.running.Done()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ticking = false
+	e.tick.armed = false
 	if e.err != nil {
 		return
 	}

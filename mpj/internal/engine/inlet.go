@@ -180,7 +180,7 @@ func (in *inlet) place(h frame.Header) []byte {
 	case h.Kind != frame.Data:
 		return make([]byte, h.Size)
 	}
-	return in.e.room(int(h.Size))
+	return in.e.payloads.room(int(h.Size))
 }
 
 // arrived processes a frame, and reports whether the engine continues. e.mu is held.

@@ -52,7 +52,7 @@ func (in *inlet) lend(timer *time.Timer) {
 		case <-timer.C:
 		case <-l.recall:
 			recalled = true
-		case <-e.stopped:
+		case <-e.ctx.Done():
 			recalled = true
 		}
 		e.mu.Lock()

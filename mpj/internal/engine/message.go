@@ -22,7 +22,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	if e.sendAtOnce(context, dest, tag, payload, mode) {
 		return nil
 	}
-	r := e.request()
+	r := e.spares.request()
 	if e.protocol == nil { // otherwise protect sets it
 		e.conns.deferWrites(dest)
 	}
@@ -31,7 +31,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	err := e.wait(r)
 	if err == nil {
 		err = r.err
-		e.recycle(r)
+		e.spares.recycle(r)
 	}
 	return err
 }
@@ -44,7 +44,7 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode
 		return nil, err
 	}
 	if e.sendAtOnce(context, dest, tag, payload, mode) {
-		return &e.sent, nil
+		return &e.spares.sent, nil
 	}
 	r := new(Request)
 	e.sendLater(r, context, dest, tag, payload, mode)
@@ -86,7 +86,7 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 		if e.load() >= flowLimit || !e.hasRoom(&h) {
 			return false
 		}
-		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
+		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload)})
 		return true
 	case dest == e.self.Rank:
 		return e.direct.sendToSelf(e.mailbox(context), context, tag, payload)
@@ -109,9 +109,9 @@ func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payl
 		}
 		e.direct.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
-		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
+		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload), Sync: true})
 	default: // send the message in any case, so that even a message above the limit is sent
-		e.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
+		e.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload)})
 	}
 }
 
@@ -177,7 +177,7 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 // Recv receives into buf and waits for the message.
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
 	e.mu.Lock()
-	r := e.request()
+	r := e.spares.request()
 	r.buf = buf
 	err := e.post(r, context, source, tag)
 	if err == nil {
@@ -196,16 +196,16 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 	if p := r.payload; len(p) <= shortPayload { // even if the payload is already in the caller's buffer
 		s, err := r.result()
 		if p != nil && r.payload == nil {
-			e.giveBack(p)
+			e.payloads.giveBack(p)
 		}
-		e.recycle(r)
+		e.spares.recycle(r)
 		e.mu.Unlock()
 		return s, err
 	}
 	e.mu.Unlock()
 	s, err := r.result()
 	e.mu.Lock()
-	e.recycle(r)
+	e.spares.recycle(r)
 	e.mu.Unlock()
 	return s, err
 }
@@ -232,7 +232,7 @@ func (e *Engine) receiveNow(r *Request, context uint32, source int, tag int32) e
 // Sendrecv sends to one rank and receives from another at the same time.
 func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
 	e.mu.Lock()
-	r := e.request()
+	r := e.spares.request()
 	r.buf = recv
 	return e.received(r, e.exchange(r, context, dest, sendTag, send, source, recvTag))
 }
@@ -248,11 +248,11 @@ func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, s
 	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
 		return e.wait(r)
 	}
-	s := e.request()
+	s := e.spares.request()
 	e.sendLater(s, context, dest, sendTag, send, Standard)
 	if err := e.wait(s); err != nil {
 		return err
 	}
-	e.recycle(s)
+	e.spares.recycle(s)
 	return e.wait(r)
 }

@@ -168,7 +168,7 @@ func (o *outlet) done(p parcel) {
 	e := o.e
 	switch {
 	case p.pooled:
-		e.giveBack(p.Payload)
+		e.payloads.giveBack(p.Payload)
 	case e.protocol != nil:
 		e.releasePayload(p.Payload)
 	}

@@ -70,7 +70,7 @@ func (e *Engine) releasePayload(payload []byte) {
 	case 0:
 	case 1:
 		delete(e.lent, &payload[0])
-		e.giveBack(payload)
+		e.payloads.giveBack(payload)
 	default:
 		e.lent[&payload[0]] = n - 1
 	}

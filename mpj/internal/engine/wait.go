@@ -63,24 +63,6 @@ func (w *waiter) reset() {
 	}
 }
 
-// waiter and recycleWaiter get and return a waiter like the pool, but faster, for very frequent
-// calls. e.mu is held.
-func (e *Engine) waiter() *waiter {
-	if last := len(e.waiters) - 1; last >= 0 {
-		w := e.waiters[last]
-		e.waiters = e.waiters[:last]
-		return w
-	}
-	return waiters.Get().(*waiter)
-}
-
-func (e *Engine) recycleWaiter(w *waiter) {
-	w.reset()
-	if len(e.waiters) < spare {
-		e.waiters = append(e.waiters, w)
-	}
-}
-
 // await waits until done returns true, and calls it whenever w is woken. e.mu is held, also while
 // done runs, and released while await sleeps.
 func (e *Engine) await(w *waiter, done func() bool) error {
@@ -103,7 +85,7 @@ func (e *Engine) sleep(w *waiter) {
 	p := &e.conns.poller
 	if p.free() {
 		woken := p.spin(w, e.conns.ringOf(w))
-		if e.undrained {
+		if e.finished.undrained {
 			e.drainFinished()
 		}
 		p.leave()
