@@ -5,7 +5,7 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 // keepNotice keeps m, a failure notice, and ends waits in its context with ErrNotice. These are the
 // waits of receives that were posted with AnyTag, and of announced sends whose payload is not empty
 // and was not requested.
-func (e *Engine) keepNotice(b *mailbox, m message) {
+func (d *direct) keepNotice(b *mailbox, m message) {
 	b.notice = true
 	b.add(m)
 	for i := len(b.posts) - 1; i >= 0; i-- {
@@ -15,14 +15,14 @@ func (e *Engine) keepNotice(b *mailbox, m message) {
 			r.finish()
 		}
 	}
-	for _, o := range e.outlets {
+	for _, o := range d.e.conns.outlets {
 		if o == nil {
 			continue
 		}
 		for _, r := range o.announced {
 			if r.context == m.Context && len(r.body) > 0 {
 				r.err = ErrNotice
-				e.detach(r)
+				d.detach(r)
 			}
 		}
 	}
@@ -31,7 +31,7 @@ func (e *Engine) keepNotice(b *mailbox, m message) {
 // abandonSend ends, for its caller, a send that may never be received.
 func (e *Engine) abandonSend(r *Request) {
 	if r.announced {
-		e.detach(r)
+		e.direct.detach(r)
 	} else if e.protected != nil {
 		e.protected.windows.endOf(r)
 	}
@@ -39,8 +39,8 @@ func (e *Engine) abandonSend(r *Request) {
 
 // detach ends an announced send for its caller, before the receiver has requested the payload. The
 // receiver may still request the payload, so detach copies it.
-func (e *Engine) detach(r *Request) {
-	o := e.outlet(view.Process{Rank: r.source})
+func (d *direct) detach(r *Request) {
+	o := d.e.conns.outlet(view.Process{Rank: r.source})
 	for name, other := range o.announced {
 		if other == r {
 			rest := *r
@@ -57,7 +57,7 @@ func (e *Engine) detach(r *Request) {
 // it does not, the sent message may never be received, so Swap does not wait for its receipt.
 func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
 	e.mu.Lock()
-	r := e.request()
+	r := e.spares.request()
 	r.buf = recv
 	return e.received(r, e.swap(r, context, tag, dest, send, source))
 }
@@ -75,7 +75,7 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 	if e.sendAtOnce(context, dest, tag, send, Standard) {
 		return e.wait(r)
 	}
-	s := e.request()
+	s := e.spares.request()
 	e.sendLater(s, context, dest, tag, send, Standard)
 	if err := e.wait(r); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 		return err
 	}
 	err := s.err
-	e.recycle(s)
+	e.spares.recycle(s)
 	return err
 }
 
@@ -108,22 +108,24 @@ func (e *Engine) Abandon(context uint32) {
 	b := e.mailbox(context)
 	b.abandoned = true
 	for len(b.unexpected) > 0 {
-		e.discard(b.removeMessage(0))
+		if m := b.removeMessage(0); e.protected != nil {
+			e.protected.takeUnreceived(m) // it has been acknowledged already
+		} else {
+			e.direct.discard(m)
+		}
 	}
-	e.leave()
+	e.conns.poller.leave()
 }
 
-// discard drops m. With a protocol, m has been acknowledged already.
-func (e *Engine) discard(m message) {
+// discard drops m.
+func (d *direct) discard(m message) {
 	switch {
-	case e.protected != nil:
-		e.protected.takeUnreceived(m)
 	case m.sender != nil:
-		e.sentToSelf(m.sender)
+		d.sentToSelf(m.sender)
 	case m.announced:
-		e.answer(e.inlets[m.Source].from, m.Seq, notNeeded)
+		d.answer(view.Process{Rank: m.Source}, m.Seq, notNeeded)
 	default:
-		e.consume(m)
-		e.giveBack(m.Payload)
+		d.consume(m)
+		d.e.payloads.giveBack(m.Payload)
 	}
 }

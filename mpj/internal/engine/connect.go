@@ -28,29 +28,30 @@ var openTimeout = 30 * time.Second // a variable for tests
 func (e *Engine) SetToleratedHang(silence time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.toleratedHang = silence
+	e.conns.toleratedHang = silence
 }
 
 // connect opens the channel of o, and retries until it succeeds. It returns false if o is dropped
 // first. e.mu is held, but not while the channel is being opened.
-func (e *Engine) connect(o *outlet) bool {
+func (o *outlet) connect() bool {
+	e := o.e
 	start := time.Now()
 	again := !o.opened.IsZero()
 	if start.Sub(o.opened) > reopenMost {
 		o.wait = 0
 	}
 	for !o.dropped {
-		if o.wait > 0 && !e.pause(o, o.wait) {
+		if o.wait > 0 && !o.pause(o.wait) {
 			break
 		}
 		o.wait = min(max(reopenFirst, 2*o.wait), reopenMost)
 		e.mu.Unlock()
-		s, err := e.opener.Open(e.ctx, o.to)
+		s, err := e.conns.opener.Open(e.ctx, o.to)
 		e.mu.Lock()
 		if err == nil {
-			return e.connected(o, s, again)
+			return o.connected(s, again)
 		}
-		if e.protected == nil && time.Since(start) > openTimeout+e.toleratedHang {
+		if e.protected == nil && time.Since(start) > openTimeout+e.conns.toleratedHang {
 			e.fail(fmt.Errorf("channel to process %v: %w", o.to, err))
 		}
 	}
@@ -59,7 +60,8 @@ func (e *Engine) connect(o *outlet) bool {
 
 // connected uses s from now on. It repeats the frames of the last channel that may not have
 // arrived.
-func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
+func (o *outlet) connected(s channel.Sender, again bool) bool {
+	e := o.e
 	if o.dropped {
 		s.Close()
 		return false
@@ -68,26 +70,24 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	if ring, ok := s.(ringSender); ok {
 		o.ring = ring
 		o.memory, _ = s.(memorySender)
-		e.push(o)
-		if len(o.queue) > 0 {
-			o.pushing = true
-			e.poller.pushing = append(e.poller.pushing, o)
-			e.poller.watch()
+		o.push()
+		if e.conns.poller.pushLater(o); o.pushing {
+			e.conns.poller.watch()
 		}
 		return true
 	}
 	if e.protected == nil {
-		e.popArrived(o)
+		o.popArrived()
 	}
 	o.written, o.again = 0, again
-	switch in := e.inlets[e.index(o.to)]; {
+	switch {
 	case !again:
 	case e.protected == nil:
-		if in != nil { // the last acknowledgement may have been lost
-			e.acknowledge(in)
+		if link := e.direct.inflows[o.to.Rank]; link != nil { // the last acknowledgement may have been lost
+			e.direct.acknowledge(link)
 		}
 	default:
-		e.popProtected(o)
+		o.popProtected()
 		e.protected.reopenedTo(o.to)
 	}
 	return true
@@ -101,7 +101,7 @@ func isAnswer(k frame.Kind) bool { return k == frame.Receipt || k == frame.PaceR
 // question may have been repeated before this process had the new channel. Each answer stays once.
 // Otherwise the queue would grow with every channel that breaks, and channels that break early would
 // never carry all of it.
-func (e *Engine) popProtected(o *outlet) {
+func (o *outlet) popProtected() {
 	var answers []parcel
 	present := make(map[frame.Header]bool)
 	for _, p := range o.queue {
@@ -110,9 +110,9 @@ func (e *Engine) popProtected(o *outlet) {
 			answers = append(answers, p)
 		}
 	}
-	e.pop(o, len(o.queue))
+	o.pop(len(o.queue))
 	for _, p := range answers {
-		e.queueUp(o, p)
+		o.queueUp(p)
 	}
 }
 
@@ -125,8 +125,14 @@ func (e *Engine) Reopen(to view.Process) {
 	if !e.view.Has(to) || e.err != nil {
 		return
 	}
-	o := e.outlets[e.index(to)]
-	if o == nil || o.dropped || o.sender == nil || o.ring != nil {
+	if o := e.conns.outlets[e.conns.index(to)]; o != nil {
+		o.reopen()
+	}
+}
+
+// reopen replaces the channel of o, if it is open and may break. e.mu is held.
+func (o *outlet) reopen() {
+	if o.dropped || o.sender == nil || o.ring != nil {
 		return
 	}
 	o.sender.Close() // the writer and the goroutine of o then get an error
@@ -135,7 +141,8 @@ func (e *Engine) Reopen(to view.Process) {
 }
 
 // pause waits, and reports whether o is still not dropped. e.mu is held, but not while it waits.
-func (e *Engine) pause(o *outlet, d time.Duration) bool {
+func (o *outlet) pause(d time.Duration) bool {
+	e := o.e
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for !o.dropped {

@@ -18,47 +18,72 @@ const (
 	ackBytes  = 256 << 10
 )
 
-// consume records that an eager message has been matched. Occasionally it reports the matched bytes
-// to the sender.
-func (e *Engine) consume(m message) {
-	if m.Source == e.self.Rank {
-		e.selfBytes -= len(m.Payload)
-		return
-	}
-	e.consumed(e.inlets[m.Source], len(m.Payload))
+// An inflow is the state of the frames from one process. It survives a change of the channel.
+type inflow struct {
+	from      view.Process
+	seq       uint64              // number of the last frame that has arrived
+	uncounted uint64              // number of frames received by RecvUncounted
+	unacked   int                 // bytes since the last acknowledgement, with headers
+	frames    int                 // frames since the last acknowledgement
+	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32
+	returned  uint32              // the part of consumed that was reported to the sender
+	lossless  bool                // the channel cannot break
+	cleared   map[uint64]*Request // receives that wait for the body of a message
+	claimed   uint64              // number of the arriving frame for which request was looked up
+	request   *Request            // receive for the arriving frame, or nil
+	duplicate bool                // the arriving frame has arrived before
+	address   [addressSize]byte   // payload of the arriving frame, if the payload is an address
 }
 
-func (e *Engine) consumed(in *inlet, size int) {
-	in.link.consumed += uint32(frame.HeaderSize + size)
-	if in.link.consumed-in.link.returned >= eagerCredit/2 {
-		e.acknowledge(in)
+// inflow returns the inflow from a process, and creates it if necessary.
+func (d *direct) inflow(from view.Process) *inflow {
+	if d.inflows[from.Rank] == nil {
+		d.inflows[from.Rank] = &inflow{from: from}
+	}
+	return d.inflows[from.Rank]
+}
+
+// consume records that an eager message has been matched. Occasionally it reports the matched bytes
+// to the sender.
+func (d *direct) consume(m message) {
+	if m.Source == d.rank {
+		d.selfBytes -= len(m.Payload)
+		return
+	}
+	d.consumed(d.inflows[m.Source], len(m.Payload))
+}
+
+func (d *direct) consumed(link *inflow, size int) {
+	link.consumed += uint32(frame.HeaderSize + size)
+	if link.consumed-link.returned >= eagerCredit/2 {
+		d.acknowledge(link)
 	}
 }
 
 // acknowledge reports to a sender which frames have arrived and how many bytes have been matched.
-func (e *Engine) acknowledge(in *inlet) {
-	if e.err != nil || in.link == nil || !e.view.Live(in.from) {
+func (d *direct) acknowledge(link *inflow) {
+	e := d.e
+	if e.err != nil || !e.view.Live(link.from) {
 		return
 	}
-	link := in.link
 	link.frames, link.unacked, link.returned = 0, 0, link.consumed
-	e.put(e.outlet(in.from), parcel{Frame: frame.Frame{Header: frame.Header{
+	e.conns.outlet(link.from).put(parcel{Frame: frame.Frame{Header: frame.Header{
 		Kind: frame.Ack, Context: link.consumed, Seq: link.seq,
 	}}})
 }
 
 // acknowledgeDue acknowledges the frames that have arrived since the last acknowledgement.
-func (e *Engine) acknowledgeDue() {
-	for _, in := range e.inlets {
-		if in != nil && in.link != nil && in.link.frames > 0 {
-			e.acknowledge(in)
+func (d *direct) acknowledgeDue() {
+	for _, link := range d.inflows {
+		if link != nil && link.frames > 0 {
+			d.acknowledge(link)
 		}
 	}
 }
 
 // acknowledged processes an Ack. A late Ack has no effect.
-func (e *Engine) acknowledged(from view.Process, h frame.Header) error {
-	o := e.outlet(from)
+func (d *direct) acknowledged(from view.Process, h frame.Header) error {
+	o := d.e.conns.outlet(from)
 	if grant := int32(h.Context - o.granted); grant > 0 {
 		if o.credit+int(grant) > eagerCredit {
 			return fmt.Errorf("acknowledges more bytes than were sent")
@@ -71,17 +96,17 @@ func (e *Engine) acknowledged(from view.Process, h frame.Header) error {
 	}
 	o.arrived = max(o.arrived, h.Seq)
 	if !o.again || !o.writing {
-		e.popArrived(o)
+		o.popArrived()
 	}
 	return nil
 }
 
 // popArrived ends the written frames of o that have arrived, and the written Acks, which are never
 // acknowledged.
-func (e *Engine) popArrived(o *outlet) {
+func (o *outlet) popArrived() {
 	n := 0
 	for n < o.written && (o.queue[n].Kind == frame.Ack || o.queue[n].Seq <= o.arrived) {
 		n++
 	}
-	e.pop(o, n)
+	o.pop(n)
 }

@@ -104,7 +104,7 @@ func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uin
 	if e.err != nil {
 		return nil, e.err
 	}
-	e.advance()
+	e.conns.poller.advance()
 	err = e.await(w, func() (ok bool) {
 		values, ok = choose()
 		return ok

@@ -5,7 +5,6 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
@@ -25,6 +24,20 @@ import (
 // unless the channel is a ring, which cannot break. So the sender can repeat them on a new channel,
 // and the receiver can discard duplicates.
 
+// A direct is the transport of an engine without a protocol. It hides the numbers and the credit of
+// each pair of processes, acknowledgements, and the ways that a payload may take. It needs from the
+// engine: the mailboxes and requests, the outlets and inlets, the rings' progress, the pools of
+// payloads, the view, the tick and the end of the engine. The engine's mutex guards it.
+type direct struct {
+	e         *Engine
+	rank      int         // of this process
+	inflows   []*inflow   // by rank; nil before the rank has opened a channel
+	ending    bool        // Flush has begun, so the program receives no more messages
+	refused   []Unmatched // announced messages that Flush has refused
+	selfSeq   uint64      // number of messages of this process to itself
+	selfBytes int         // unmatched bytes of these messages
+}
+
 // unopened contains the limits of an outlet whose channel is not open yet.
 var unopened = channel.Limits{Copied: 64 << 10}
 
@@ -34,11 +47,11 @@ func (o *outlet) eager(size int) bool {
 }
 
 // sendEagerly sends a message whose payload remains the caller's.
-func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byte) {
+func (d *direct) sendEagerly(o *outlet, context uint32, tag int32, payload []byte) {
 	o.credit -= frame.HeaderSize + len(payload)
 	o.seq++
 	f := frame.Frame{
-		Header:  frame.Header{Kind: frame.Data, Context: context, Rank: uint32(e.self.Rank), Tag: tag, Seq: o.seq, Size: uint64(len(payload))},
+		Header:  frame.Header{Kind: frame.Data, Context: context, Rank: uint32(d.rank), Tag: tag, Seq: o.seq, Size: uint64(len(payload))},
 		Payload: payload,
 	}
 	if o.ring != nil && len(o.queue) == 0 {
@@ -46,49 +59,51 @@ func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 			return // a failed receiver leaves the view
 		}
 	}
-	f.Payload = append(e.lendOut(len(payload)), payload...)
+	e := d.e
+	f.Payload = append(e.payloads.lendOut(len(payload)), payload...)
 	if p := (parcel{Frame: f, pooled: true}); o.ring != nil {
-		e.put(o, p)
-	} else if e.queueUp(o, p) {
-		e.writeNow(o)
+		o.put(p)
+	} else if o.queueUp(p) {
+		o.writeNow()
 	}
-	e.leave()
+	e.conns.poller.leave()
 }
 
 // sendPinned sends a message eagerly from the caller's buffer, and reports whether it could. r is
 // done when the message is acknowledged.
-func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, payload []byte) bool {
+func (d *direct) sendPinned(r *Request, o *outlet, context uint32, tag int32, payload []byte) bool {
 	need := frame.HeaderSize + len(payload)
 	if o.ring != nil || o.sender == nil || len(payload) <= o.limits.Copied || len(payload) > o.limits.Pinned || o.credit < need {
 		return false
 	}
 	o.credit -= need
 	r.body = payload
-	e.bodies++
-	f := e.numbered(o, frame.Data)
-	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(e.self.Rank), tag, uint64(len(payload)), payload
+	d.e.conns.poller.bodies++
+	f := o.numbered(frame.Data)
+	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(d.rank), tag, uint64(len(payload)), payload
 	f.Sync = true // request an immediate acknowledgement, because r waits
-	e.put(o, parcel{Frame: f, owner: r})
+	o.put(parcel{Frame: f, owner: r})
 	return true
 }
 
-// deliverDirect gives m to the receive that matches m, or keeps m.
-func (e *Engine) deliverDirect(m message) {
+// deliver gives m to the receive that matches m, or keeps m.
+func (d *direct) deliver(m message) {
+	e := d.e
 	b := e.mailbox(m.Context)
 	if r := b.claim(m.Source, m.Tag); r != nil {
-		e.give(r, m)
+		d.give(r, m)
 		return
 	}
 	if b.abandoned {
-		e.discard(m)
+		d.discard(m)
 		return
 	}
-	if m.announced && e.ending {
-		e.refuse(m)
+	if m.announced && d.ending {
+		d.refuse(m)
 		return
 	}
 	if m.Tag == NoticeTag {
-		e.keepNotice(b, m)
+		d.keepNotice(b, m)
 	} else {
 		b.add(m)
 	}
@@ -96,18 +111,18 @@ func (e *Engine) deliverDirect(m message) {
 }
 
 // give gives m to receive r, which it has matched.
-func (e *Engine) give(r *Request, m message) {
+func (d *direct) give(r *Request, m message) {
 	r.status = statusOf(m)
 	switch {
 	case r.hold:
 		r.bound = m
 		r.finish()
 	case m.sender != nil:
-		e.copySelf(r, m.sender)
+		d.copySelf(r, m.sender)
 	case m.announced:
-		e.clear(r, m)
+		d.clear(r, m)
 	default:
-		e.consume(m)
+		d.consume(m)
 		r.payload = m.Payload
 		r.finish()
 	}
@@ -115,11 +130,12 @@ func (e *Engine) give(r *Request, m message) {
 
 // claim returns the buffer of a receive for the payload of a frame, if the message matches a
 // receive. The match is made when the header arrives.
-func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
+func (d *direct) claim(link *inflow, h frame.Header) []byte {
 	link.duplicate = h.Kind != frame.Ack && h.Seq <= link.seq && h.Seq > 0
 	if (h.Kind == frame.Announce || h.Kind == frame.Body && h.Rank == inPlace) && h.Size == addressSize {
 		return link.address[:]
 	}
+	e := d.e
 	if link.duplicate || h.Kind != frame.Data && h.Kind != frame.Body || e.err != nil {
 		return nil
 	}
@@ -128,7 +144,7 @@ func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 		if h.Kind == frame.Body {
 			link.request = link.cleared[nameOf(h)]
 		} else {
-			link.request = e.mailbox(h.Context).claim(from.Rank, h.Tag)
+			link.request = e.mailbox(h.Context).claim(link.from.Rank, h.Tag)
 		}
 	}
 	r := link.request
@@ -138,19 +154,19 @@ func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 	return r.buf[:h.Size:h.Size]
 }
 
-// arrivedDirect processes a frame. If claim returned a buffer, that buffer contains the payload.
-func (e *Engine) arrivedDirect(in *inlet, f *frame.Frame) error {
+// arrived processes a frame. If claim returned a buffer, that buffer contains the payload.
+func (d *direct) arrived(in *inlet, f *frame.Frame) error {
 	link := in.link
 	switch {
 	case f.Kind == frame.Ack:
-		return e.acknowledged(in.from, f.Header)
+		return d.acknowledged(in.from, f.Header)
 	case link.duplicate:
 		release(f.Payload)
 	case f.Seq != link.seq+1:
 		return fmt.Errorf("received frame %d after frame %d", f.Seq, link.seq)
 	default:
 		link.seq++
-		if err := e.takeDirect(in, f); err != nil {
+		if err := d.take(in, f); err != nil {
 			return fmt.Errorf("frame of kind %d: %w", f.Kind, err)
 		}
 	}
@@ -160,38 +176,38 @@ func (e *Engine) arrivedDirect(in *inlet, f *frame.Frame) error {
 	link.frames++
 	link.unacked += size(*f)
 	if link.frames >= ackFrames || link.unacked >= ackBytes || f.Sync {
-		e.acknowledge(in)
+		d.acknowledge(link)
 	} else {
-		e.armTick()
+		d.e.armTick()
 	}
 	return nil
 }
 
-func (e *Engine) takeDirect(in *inlet, f *frame.Frame) error {
+func (d *direct) take(in *inlet, f *frame.Frame) error {
 	switch f.Kind {
 	case frame.Data:
-		e.takeData(in, f)
+		d.takeData(in, f)
 		return nil
 	case frame.Announce:
-		return e.takeAnnounce(in, f)
+		return d.takeAnnounce(in, f)
 	case frame.Clear:
-		return e.takeClear(in.from, f.Header)
+		return d.takeClear(in.from, f.Header)
 	case frame.Body:
-		return e.takeBody(in, f)
+		return d.takeBody(in, f)
 	}
 	return fmt.Errorf("not allowed without replicas")
 }
 
-func (e *Engine) takeData(in *inlet, f *frame.Frame) {
+func (d *direct) takeData(in *inlet, f *frame.Frame) {
 	r := in.link.request
 	in.link.request = nil
 	switch {
 	case r == nil:
-		e.deliverDirect(message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
+		d.deliver(message{Message: protection.DataMessage(*f, in.from.Rank, d.rank)})
 	case r.hold || r.whole || len(f.Payload) > len(r.buf):
-		e.give(r, message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
+		d.give(r, message{Message: protection.DataMessage(*f, in.from.Rank, d.rank)})
 	default: // the payload is in the receive's buffer
-		e.consumed(in, len(f.Payload))
+		d.consumed(in.link, len(f.Payload))
 		r.status = Status{Source: in.from.Rank, Tag: f.Tag, Size: len(f.Payload)}
 		r.finish()
 	}

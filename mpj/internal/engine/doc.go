@@ -29,6 +29,16 @@
 // write to a channel that may block; they put their answers into an outlet. Every process therefore
 // always accepts arriving frames, and two processes that send to each other cannot block each other.
 //
+// # Parts
+//
+// The engine's mutex guards all parts. The comment of each type states what the type hides and what
+// it needs from the engine:
+//
+//	connections  queues of frames, channels and the goroutines that read and write them
+//	poller       progress on rings, and the program's sleeping goroutines
+//	direct       the transport of an engine without replicas
+//	finalized, spares, payloadPool, ticker
+//
 // # Nondeterminism
 //
 // With a named source, matching is a function of the program and of each rank's sequence of

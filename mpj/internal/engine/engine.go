@@ -55,13 +55,11 @@ type Config struct {
 // An Engine is the engine of one process. Several goroutines may call its methods, but only one at
 // a time may make a call whose outcome depends on timing.
 type Engine struct {
-	self   view.Process
-	opener channel.Opener
-	clock  func() time.Duration
+	self  view.Process
+	clock func() time.Duration
 
 	ctx     context.Context // context of all blocking operations; ends with the engine
 	cancel  context.CancelFunc
-	stopped chan struct{}  // closed when err is set
 	running sync.WaitGroup // readers, writers, the pump, the tick and callbacks
 
 	mu        sync.Mutex
@@ -72,51 +70,29 @@ type Engine struct {
 	last      uint32 // context of lastBox, the mailbox used last
 	lastBox   *mailbox
 
-	outlets       []*outlet // by process: rank*r + replica
-	inlets        []*inlet
-	earlyChannels []earlyChannel // channels from processes that are not yet in the view
-	poller        poller
-	loans         int // number of lent inlets
-	sleepers      []*waiter
-	sleeps        uint64     // number of sleeps so far
-	requests      []*Request // free requests, for reuse
-	waiters       []*waiter
-	shorts        [][]byte
-	shortsMade    int     // number of buffers that room has made
-	queued        int     // bytes in outlets
-	writes        int     // rank whose channels the goroutine that holds mu will write to, or noRank
-	sent          Request // the request of every send that ended at once
-	flush         *waiter // waiter of Flush, or nil
-	tick          *time.Timer
-	ticking       bool
-
-	// Without a protocol:
-	bodies      int    // payloads that wait for their receive or are being transferred
-	finished    []bool // by rank: whether it sends no more messages
-	anyFinished bool
-	undrained   bool // rings may still hold messages of finished ranks
-
-	ending    bool // without a protocol: Flush has begun, so the program receives no more messages
-	refused   []Unmatched
-	selfSeq   uint64 // number of messages of this process to itself
-	selfBytes int    // unmatched bytes of these messages
-
-	toleratedHang time.Duration // silence that the job tolerates (SetToleratedHang)
+	conns    connections
+	direct   direct // transport without a protocol
+	payloads payloadPool
+	spares   spares
+	flush    *waiter // waiter of Flush, or nil
+	tick     ticker
+	finished finalized
 }
 
 // New returns the engine of a process. When ctx ends, the engine stops and all calls fail. The
 // caller must always call Close.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
-		self: c.Self, opener: c.Opener, clock: c.Clock,
-		stopped:   make(chan struct{}),
+		self: c.Self, clock: c.Clock,
 		view:      c.View,
 		mailboxes: make(map[uint32]*mailbox),
-		sent:      Request{done: true},
-		outlets:   make([]*outlet, c.View.N*c.View.R),
-		inlets:    make([]*inlet, c.View.N*c.View.R),
-		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
-		writes:    noRank,
+		spares:    spares{sent: Request{done: true}},
+	}
+	e.conns = newConnections(e, c)
+	e.tick.onTick, e.tick.running = e.onTick, &e.running
+	e.direct.e, e.direct.rank = e, c.Self.Rank
+	if c.Protocol == nil {
+		e.direct.inflows = make([]*inflow, c.View.N)
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
@@ -128,8 +104,7 @@ func New(ctx context.Context, c Config) *Engine {
 	}
 	e.mu.Unlock()
 	if c.Bell != nil {
-		e.running.Add(1)
-		go e.pump() // until the engine stops
+		e.running.Go(func() { e.conns.poller.pump(e.ctx.Done()) }) // until the engine stops
 	}
 	e.running.Add(1)
 	context.AfterFunc(e.ctx, func() { // runs at the latest when Close cancels
@@ -149,42 +124,19 @@ func (e *Engine) View(v view.View) {
 	if v.Epoch <= e.view.Epoch || e.err != nil {
 		return
 	}
-	e.grow(v)
+	e.conns.grow(v)
 	before := e.view
 	if e.view = v; v.State(e.self) == view.Failed {
 		e.fail(ErrExpelled)
 		return
 	}
-	e.acceptEarly()
-	for _, o := range e.outlets {
-		if o != nil && !v.Live(o.to) {
-			e.drop(o)
-		}
-	}
-	for _, in := range e.inlets { // a borrower may need to read another inlet
-		if in != nil && in.loan != nil && in.loan.borrowed {
-			in.loan.borrower.wake()
-		}
-	}
+	e.conns.follow(v)
 	if e.protected == nil {
 		e.recordFinished()
 		return
 	}
 	e.protected.viewChanged(before)
 	e.recordFinished()
-}
-
-// grow makes room for the processes of v. e.mu is held.
-func (e *Engine) grow(v view.View) {
-	if v.R == e.view.R {
-		return
-	}
-	outlets, inlets := make([]*outlet, v.N*v.R), make([]*inlet, v.N*v.R)
-	for rank := range v.N {
-		copy(outlets[rank*v.R:], e.outlets[rank*e.view.R:(rank+1)*e.view.R])
-		copy(inlets[rank*v.R:], e.inlets[rank*e.view.R:(rank+1)*e.view.R])
-	}
-	e.outlets, e.inlets = outlets, inlets
 }
 
 // mailbox returns the mailbox of context, and creates it if necessary.
@@ -217,26 +169,9 @@ func (e *Engine) fail(err error) {
 		err = ErrClosed
 	}
 	e.err = err
-	close(e.stopped)
 	e.cancel()
-	for _, o := range e.outlets {
-		e.drop(o)
-	}
-	for _, in := range e.inlets {
-		if in != nil && in.ring == nil {
-			in.receiver.Close()
-		}
-	}
-	for _, w := range e.sleepers {
-		w.wake()
-	}
-	e.poller.awaited.wake()
-	if e.poller.bell != nil {
-		e.poller.bell.Disarm()
-	}
-	if e.tick != nil && e.tick.Stop() {
-		e.running.Done()
-	}
+	e.conns.stop()
+	e.tick.stop()
 }
 
 // Close stops the engine and returns when all its goroutines have ended.
@@ -248,22 +183,7 @@ func (e *Engine) Close() {
 	if e.protected != nil {
 		e.protected.close()
 	}
-	for _, c := range e.earlyChannels {
-		c.receiver.Close()
-	}
-	e.earlyChannels = nil
-	for i, in := range e.inlets { // no goroutine polls the rings any more
-		if in != nil && in.ring != nil {
-			in.receiver.Close()
-			e.inlets[i].ring = nil
-		}
-	}
-	for _, o := range e.outlets {
-		if o != nil && o.ring != nil {
-			o.sender.Close()
-			o.ring = nil
-		}
-	}
+	e.conns.close()
 }
 
 // tickInterval is the longest delay of acknowledgements. It is short compared with the time in which
@@ -274,15 +194,8 @@ const tickInterval = 10 * time.Millisecond
 // armTick after each arrival, and again while a tick makes the protocol send frames or while other
 // work waits for a tick. e.mu is held.
 func (e *Engine) armTick() {
-	if e.ticking || e.err != nil {
-		return
-	}
-	e.ticking = true
-	e.running.Add(1)
-	if e.tick == nil {
-		e.tick = time.AfterFunc(tickInterval, e.onTick)
-	} else {
-		e.tick.Reset(tickInterval)
+	if e.err == nil {
+		e.tick.arm(tickInterval)
 	}
 }
 
@@ -290,12 +203,12 @@ func (e *Engine) onTick() {
 	defer e.running.Done()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.ticking = false
+	e.tick.armed = false
 	if e.err != nil {
 		return
 	}
 	if e.protected == nil {
-		e.acknowledgeDue()
+		e.direct.acknowledgeDue()
 		return
 	}
 	e.protected.tick()

@@ -29,7 +29,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	}
 	for i := range in {
 		p := &in[i]
-		p.request = e.request()
+		p.request = e.spares.request()
 		p.request.buf = p.Bytes
 		if err := e.post(p.request, context, p.Rank, AnyTag); err != nil {
 			return err
@@ -38,7 +38,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	for i := range out {
 		p := &out[i]
 		if p.request = nil; !e.sendAtOnce(context, p.Rank, tag, p.Bytes, Standard) {
-			p.request = e.request()
+			p.request = e.spares.request()
 			e.sendLater(p.request, context, p.Rank, tag, p.Bytes, Standard)
 		}
 	}
@@ -72,14 +72,14 @@ func (e *Engine) conclude(p *Part) error {
 	}
 	if b := p.request.payload; len(b) <= shortPayload { // as in received
 		if p.Status, p.Err = p.request.result(); b != nil && p.request.payload == nil {
-			e.giveBack(b)
+			e.payloads.giveBack(b)
 		}
 	} else {
 		e.mu.Unlock()
 		p.Status, p.Err = p.request.result()
 		e.mu.Lock()
 	}
-	e.recycle(p.request)
+	e.spares.recycle(p.request)
 	p.request = nil
 	return nil
 }

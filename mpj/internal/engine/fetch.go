@@ -27,6 +27,7 @@ const inPlace = 1
 
 // A fetch is a payload that is being read from the memory of its sender.
 type fetch struct {
+	direct  *direct
 	in      *inlet
 	request *Request
 	name    uint64 // number of the message
@@ -36,56 +37,55 @@ type fetch struct {
 
 // offers reports whether the receiver at o should fetch the payload of r, because it can read the
 // payload and only the pump could send it.
-func (e *Engine) offers(o *outlet, r *Request) bool {
-	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && e.poller.pumping && !e.poller.spinning && len(e.sleepers) == 0
+func (d *direct) offers(o *outlet, r *Request) bool {
+	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && d.e.conns.poller.unattended()
 }
 
 // offer sends the address of the payload of r to the receiver at o, and keeps r until the payload
 // has been read.
-func (e *Engine) offer(o *outlet, r *Request, name uint64) {
+func (d *direct) offer(o *outlet, r *Request, name uint64) {
 	binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
-	f := e.numbered(o, frame.Body)
+	f := o.numbered(frame.Body)
 	setName(&f.Header, name)
 	f.Rank, f.Payload, f.Size = inPlace, r.address[:], addressSize
-	e.put(o, parcel{Frame: f})
+	o.put(parcel{Frame: f})
 }
 
 // takeOffer begins to fetch the payload of a Body in place.
-func (e *Engine) takeOffer(in *inlet, f *frame.Frame) error {
+func (d *direct) takeOffer(in *inlet, f *frame.Frame) error {
 	name := nameOf(f.Header)
 	r := in.link.cleared[name]
 	if r == nil || in.memory == nil || len(f.Payload) != addressSize {
 		return fmt.Errorf("offer of an unrequested body")
 	}
 	if !in.memory.CanRead() {
-		e.answer(in.from, name, unreadable)
+		d.answer(in.from, name, unreadable)
 		return nil
 	}
 	delete(in.link.cleared, name)
-	e.poller.fetches = append(e.poller.fetches, &fetch{in: in, request: r, name: name, address: binary.LittleEndian.Uint64(f.Payload)})
+	p := &d.e.conns.poller
+	p.fetches = append(p.fetches, &fetch{direct: d, in: in, request: r, name: name, address: binary.LittleEndian.Uint64(f.Payload)})
 	return nil
 }
 
-// fetchOne reads the next piece of the first payload that is being fetched.
-func (e *Engine) fetchOne() {
-	p := &e.poller
-	f := p.fetches[0]
-	r := f.request
+// next reads the next piece of the payload, and reports whether f is done.
+func (f *fetch) next() (done bool) {
+	d, r := f.direct, f.request
 	piece := r.buf[f.got:min(f.got+fetchPiece, r.status.Size)]
 	switch err := f.in.memory.ReadMemory(f.address+uint64(f.got), piece); {
 	case errors.Is(err, channel.ErrUnreadable):
 		f.in.link.cleared[f.name] = r
-		e.answer(f.in.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
+		d.answer(f.in.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
+		return true
 	case err != nil:
-		e.fail(protocolError(f.in.from, err))
-		return
-	default:
-		if f.got += len(piece); f.got < r.status.Size {
-			return
-		}
-		e.answer(f.in.from, f.name, notNeeded)
-		e.bodyDone()
-		r.finish()
+		d.e.fail(protocolError(f.in.from, err))
+		return false
 	}
-	p.fetches = append(p.fetches[:0], p.fetches[1:]...)
+	if f.got += len(piece); f.got < r.status.Size {
+		return false
+	}
+	d.answer(f.in.from, f.name, notNeeded)
+	d.bodyDone()
+	r.finish()
+	return true
 }

@@ -13,20 +13,36 @@ import (
 // the program may cancel it. All replicas of a rank fail in the same receives, because they have the
 // same messages.
 
+// A finalized records which other ranks have finalized. It is a pure value.
+type finalized struct {
+	ranks     []bool
+	any       bool
+	undrained bool // rings may still hold messages of these ranks
+}
+
+// record records the ranks that have finalized in v, apart from this process's own.
+func (f *finalized) record(v view.View, own int) {
+	f.ranks = slices.Grow(f.ranks[:0], v.N)[:v.N]
+	f.any = false
+	for rank := range f.ranks {
+		f.ranks[rank] = rank != own && hasFinished(v, rank)
+		f.any = f.any || f.ranks[rank]
+	}
+	f.undrained = f.undrained || f.any
+}
+
+// over reports whether all messages of source have arrived and it sends no more.
+func (f *finalized) over(source int) bool {
+	return f.any && !f.undrained && source >= 0 && f.ranks[source]
+}
+
 // recordFinished records the ranks that have finalized in the view. e.mu is held.
 func (e *Engine) recordFinished() {
-	e.finished = slices.Grow(e.finished[:0], e.view.N)[:e.view.N]
-	e.anyFinished = false
-	for rank := range e.finished {
-		e.finished[rank] = rank != e.self.Rank && hasFinished(e.view, rank)
-		e.anyFinished = e.anyFinished || e.finished[rank]
-	}
-	if !e.anyFinished {
+	if e.finished.record(e.view, e.self.Rank); !e.finished.any {
 		return
 	}
-	e.undrained = true
-	if e.poller.spinning { // a spinning goroutine polls the rings without e.mu, and drains them when it ends
-		e.poller.awaited.wake()
+	if e.conns.poller.spinning { // a spinning goroutine polls the rings without e.mu, and drains them when it ends
+		e.conns.poller.awaited.wake()
 		return
 	}
 	e.drainFinished()
@@ -35,12 +51,10 @@ func (e *Engine) recordFinished() {
 // drainFinished takes the last messages of finalized ranks out of the rings, before any receive
 // from these ranks fails. e.mu is held, and no goroutine spins.
 func (e *Engine) drainFinished() {
-	for e.progress() && e.err == nil {
+	for e.conns.poller.progress() && e.err == nil {
 	}
-	e.undrained = false
-	for _, w := range e.sleepers {
-		w.wake()
-	}
+	e.finished.undrained = false
+	e.conns.poller.wakeSleepers()
 }
 
 // hasFinished reports whether a replica of rank has finished and none is live.
@@ -60,7 +74,7 @@ func hasFinished(v view.View, rank int) bool {
 // over reports whether source sends no more messages. A joining process still gets messages of
 // finished ranks from other processes.
 func (e *Engine) over(source int) bool {
-	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protected == nil || e.protected.rejoin.complete)
+	return e.finished.over(source) && (e.protected == nil || e.protected.rejoin.complete)
 }
 
 // unmatchable reports whether no message will ever match receive r.
@@ -75,7 +89,7 @@ func (e *Engine) unmatchable(r *Request) bool {
 
 // allUnmatchable reports whether a program that waits for any of these requests would wait forever.
 func (e *Engine) allUnmatchable(rs []*Request) bool {
-	return e.anyFinished && !slices.ContainsFunc(rs, func(r *Request) bool { return !e.unmatchable(r) })
+	return e.finished.any && !slices.ContainsFunc(rs, func(r *Request) bool { return !e.unmatchable(r) })
 }
 
 // failUnmatchable makes receive r, for which the program waits, fail if r is unmatchable. It reports

@@ -14,6 +14,7 @@ import (
 // An inlet is a channel from another process. One goroutine reads it. If the inlet is a ring, the
 // goroutine that makes progress reads it instead.
 type inlet struct {
+	e        *Engine
 	from     view.Process
 	receiver channel.Receiver
 	ring     ringReceiver
@@ -22,24 +23,7 @@ type inlet struct {
 	ended    chan struct{}
 	loan     *loan // nil if the channel cannot be lent
 
-	link *inflow
-}
-
-// An inflow is the state of the frames from one process in an engine without a protocol. It survives
-// a change of the channel.
-type inflow struct {
-	seq       uint64              // number of the last frame that has arrived
-	uncounted uint64              // number of frames received by RecvUncounted
-	unacked   int                 // bytes since the last acknowledgement, with headers
-	frames    int                 // frames since the last acknowledgement
-	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32
-	returned  uint32              // the part of consumed that was reported to the sender
-	lossless  bool                // the channel cannot break
-	cleared   map[uint64]*Request // receives that wait for the body of a message
-	claimed   uint64              // number of the arriving frame for which request was looked up
-	request   *Request            // receive for the arriving frame, or nil
-	duplicate bool                // the arriving frame has arrived before
-	address   [addressSize]byte   // payload of the arriving frame, if the payload is an address
+	link *inflow // nil with a protocol
 }
 
 // Accept takes over a channel on which process from sends. It replaces an earlier channel from the
@@ -47,36 +31,35 @@ type inflow struct {
 func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.accept(from, r)
+	e.conns.accept(from, r)
 }
 
 // accept implements Accept. e.mu is held.
-func (e *Engine) accept(from view.Process, r channel.Receiver) {
+func (c *connections) accept(from view.Process, r channel.Receiver) {
+	e := c.e
 	if e.err != nil {
 		r.Close()
 		return
 	}
 	if e.view.State(from) == view.Vacant {
-		e.keepEarly(from, r)
+		c.keepEarly(from, r)
 		return
 	}
-	i := e.index(from)
-	before := e.inlets[i]
-	in := &inlet{from: from, receiver: r, ended: make(chan struct{})}
-	e.inlets[i] = in
+	i := c.index(from)
+	before := c.inlets[i]
+	in := &inlet{e: e, from: from, receiver: r, ended: make(chan struct{})}
+	c.inlets[i] = in
 	if e.protected == nil {
-		if in.link = new(inflow); before != nil {
-			in.link = before.link
-		}
+		in.link = e.direct.inflow(from)
 	}
 	if ring, ok := r.(ringReceiver); ok && before == nil {
 		in.memory, _ = r.(memoryReader)
-		in.ring, in.alloc = ring, func(h frame.Header) []byte { return e.place(in, h) }
+		in.ring, in.alloc = ring, func(h frame.Header) []byte { return in.place(h) }
 		if in.link != nil {
 			in.link.lossless = true
 		}
 		close(in.ended)
-		e.addRing(in)
+		c.poller.addRing(in)
 		return
 	}
 	if _, ok := r.(interruptible); ok {
@@ -86,10 +69,47 @@ func (e *Engine) accept(from view.Process, r channel.Receiver) {
 		before.recall()
 	}
 	e.running.Add(1)
-	go e.readAll(in, before) // until the channel ends
+	go in.readAll(before) // until the channel ends
 }
 
-func (e *Engine) readAll(in, before *inlet) {
+// An earlyChannel is a channel from a process that this process's view does not contain yet. Views
+// and channels arrive by different paths.
+type earlyChannel struct {
+	from     view.Process
+	receiver channel.Receiver
+}
+
+// maxEarlyChannels bounds the channels that wait for a view.
+const maxEarlyChannels = 1024
+
+// keepEarly keeps a channel until the view contains its sender. It closes an earlier channel of
+// the same sender. e.mu is held.
+func (c *connections) keepEarly(from view.Process, r channel.Receiver) {
+	for i, early := range c.early {
+		if early.from == from {
+			early.receiver.Close()
+			c.early[i].receiver = r
+			return
+		}
+	}
+	if len(c.early) == maxEarlyChannels {
+		r.Close()
+		return
+	}
+	c.early = append(c.early, earlyChannel{from, r})
+}
+
+// acceptEarly accepts the channels that have waited for the view. e.mu is held.
+func (c *connections) acceptEarly() {
+	all := c.early
+	c.early = nil
+	for _, early := range all {
+		c.accept(early.from, early.receiver)
+	}
+}
+
+func (in *inlet) readAll(before *inlet) {
+	e := in.e
 	defer e.running.Done()
 	defer close(in.ended)
 	defer in.receiver.Close()
@@ -97,7 +117,9 @@ func (e *Engine) readAll(in, before *inlet) {
 		before.receiver.Close()
 		<-before.ended
 		e.mu.Lock()
-		e.acknowledge(in) // report the arrived frames to the sender, so that it repeats only the rest
+		if in.link != nil {
+			e.direct.acknowledge(in.link) // report the arrived frames to the sender, so that it repeats only the rest
+		}
 		if e.err == nil && e.protected != nil {
 			e.protected.reopenedFrom(in.from)
 		}
@@ -106,7 +128,7 @@ func (e *Engine) readAll(in, before *inlet) {
 	alloc := func(h frame.Header) []byte {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return e.place(in, h)
+		return in.place(h)
 	}
 	if in.loan != nil {
 		in.loan.alloc = alloc
@@ -121,7 +143,7 @@ func (e *Engine) readAll(in, before *inlet) {
 		if err != nil {
 			return // the sender opens another channel if it has more frames to send
 		}
-		if !e.readOne(in, &f, timer) {
+		if !in.readOne(&f, timer) {
 			return
 		}
 	}
@@ -129,14 +151,15 @@ func (e *Engine) readAll(in, before *inlet) {
 
 // readOne processes a frame that the inlet's goroutine has read, and reports whether the goroutine
 // should continue.
-func (e *Engine) readOne(in *inlet, f *frame.Frame, timer *time.Timer) bool {
+func (in *inlet) readOne(f *frame.Frame, timer *time.Timer) bool {
+	e := in.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || !e.arrived(in, f) {
+	if e.err != nil || !in.arrived(f) {
 		return false
 	}
-	if in.loan != nil && len(e.sleepers) == 1 && e.sleepers[0].woken.Load() {
-		e.lend(in, timer)
+	if in.loan != nil && len(e.conns.poller.sleepers) == 1 && e.conns.poller.sleepers[0].woken.Load() {
+		in.lend(timer)
 	}
 	return e.err == nil
 }
@@ -146,23 +169,24 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 // place returns the buffer for the payload of a frame: the buffer of the matching receive if it is
 // already known, or else new memory. Payloads of the protocol's own frames are never given back, so
 // place does not allocate them from the pool. e.mu is held.
-func (e *Engine) place(in *inlet, h frame.Header) []byte {
+func (in *inlet) place(h frame.Header) []byte {
 	switch {
-	case e.protected == nil:
-		if b := e.claim(in.link, in.from, h); b != nil {
+	case in.link != nil:
+		if b := in.e.direct.claim(in.link, h); b != nil {
 			return b
 		}
 	case h.Kind != frame.Data:
 		return make([]byte, h.Size)
 	}
-	return e.room(int(h.Size))
+	return in.e.payloads.room(int(h.Size))
 }
 
 // arrived processes a frame, and reports whether the engine continues. e.mu is held.
-func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
+func (in *inlet) arrived(f *frame.Frame) bool {
+	e := in.e
 	var err error
-	if e.protected == nil {
-		err = e.arrivedDirect(in, f)
+	if in.link != nil {
+		err = e.direct.arrived(in, f)
 	} else {
 		err = e.protected.arrived(in.from, f)
 	}
@@ -170,6 +194,14 @@ func (e *Engine) arrived(in *inlet, f *frame.Frame) bool {
 		e.fail(protocolError(in.from, err))
 	}
 	return e.err == nil
+}
+
+// lost closes a ring that its sender has closed, or that has violated the protocol. e.mu is held.
+func (in *inlet) lost(err error) {
+	in.receiver.Close()
+	if !isEnd(err) && in.e.view.Live(in.from) {
+		in.e.fail(protocolError(in.from, err))
+	}
 }
 
 // protocolError returns the error for a protocol violation by process from.

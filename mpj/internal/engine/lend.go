@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
@@ -36,10 +37,12 @@ type loan struct {
 
 // lend waits until the inlet's goroutine should read again. e.mu is held at the beginning and the
 // end.
-func (e *Engine) lend(in *inlet, timer *time.Timer) {
+func (in *inlet) lend(timer *time.Timer) {
+	e := in.e
 	l := in.loan
 	l.lent = true
-	e.loans++
+	p := &e.conns.poller
+	p.lent = append(p.lent, in)
 	for again := false; !again; {
 		borrows := l.borrows
 		e.mu.Unlock()
@@ -49,26 +52,27 @@ func (e *Engine) lend(in *inlet, timer *time.Timer) {
 		case <-timer.C:
 		case <-l.recall:
 			recalled = true
-		case <-e.stopped:
+		case <-e.ctx.Done():
 			recalled = true
 		}
 		e.mu.Lock()
 		again = !l.borrowed && (recalled || l.borrows == borrows)
 	}
 	l.lent = false
-	e.loans--
+	i := slices.Index(p.lent, in)
+	p.lent = slices.Delete(p.lent, i, i+1)
 }
 
 // lender returns the inlet that r waits for, if it is lent and not borrowed.
-func (e *Engine) lender(r *Request) *inlet {
-	if e.loans == 0 || r.source == AnySource || r.whole || len(e.sleepers) > 0 {
+func (c *connections) lender(r *Request) *inlet {
+	if len(c.poller.lent) == 0 || r.source == AnySource || r.whole || len(c.poller.sleepers) > 0 {
 		return nil
 	}
-	from, ok := e.view.Master(r.source)
+	from, ok := c.e.view.Master(r.source)
 	if !ok {
 		return nil
 	}
-	in := e.inlets[e.index(from)]
+	in := c.inlets[c.index(from)]
 	if in == nil || in.loan == nil || !in.loan.lent || in.loan.borrowed {
 		return nil
 	}
@@ -77,13 +81,14 @@ func (e *Engine) lender(r *Request) *inlet {
 
 // borrow reads one frame from in. It returns early when w is woken. e.mu is held at the beginning
 // and the end.
-func (e *Engine) borrow(in *inlet, w *waiter) {
+func (in *inlet) borrow(w *waiter) {
+	e := in.e
 	l := in.loan
 	l.borrowed, l.borrower = true, w
 	l.borrows++
-	e.sleeps++
+	e.conns.poller.number(w)
 	w.woken.Store(false)
-	w.number, w.reading = e.sleeps, in
+	w.reading = in
 	e.mu.Unlock()
 	f, err := in.receiver.Receive(l.alloc)
 	e.mu.Lock()
@@ -92,14 +97,14 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	switch {
 	case err == nil:
 		if e.err == nil { // send the resulting frames before the program continues
-			e.writes = in.from.Rank
-			e.arrived(in, &f)
-			e.writeTo(in.from.Rank)
+			e.conns.deferWrites(in.from.Rank)
+			in.arrived(&f)
+			e.conns.writeTo(in.from.Rank)
 		}
 	case !errors.Is(err, channel.ErrInterrupted):
 		in.recall() // its goroutine will get the same error
 	}
-	if len(e.sleepers) > 0 {
+	if len(e.conns.poller.sleepers) > 0 {
 		in.recall()
 	}
 }
@@ -117,13 +122,17 @@ func (in *inlet) recall() {
 
 // recallAll makes the goroutines of all lent inlets read again, because a sleeping goroutine may
 // wait for a message of any of them.
-func (e *Engine) recallAll() {
-	if e.loans == 0 {
-		return
+func (p *poller) recallAll() {
+	for _, in := range p.lent {
+		in.recall()
 	}
-	for _, in := range e.inlets {
-		if in != nil {
-			in.recall()
+}
+
+// wakeBorrowers makes the goroutines that read lent inlets check whether they still wait for them.
+func (p *poller) wakeBorrowers() {
+	for _, in := range p.lent {
+		if in.loan.borrowed {
+			in.loan.borrower.wake()
 		}
 	}
 }

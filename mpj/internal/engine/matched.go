@@ -27,12 +27,12 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 	defer w.put()
 	b := e.mailbox(context)
 	if e.protected == nil {
-		e.advance()
+		e.conns.poller.advance()
 		found, ok := b.find(r)
 		if !ok || e.err != nil {
 			return nil, Status{}, false, e.err
 		}
-		e.give(r, found)
+		e.direct.give(r, found)
 		return &Matched{r}, r.status, true, nil
 	}
 	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
@@ -68,8 +68,8 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 	m.request.bound = message{}
 	r := &Request{buf: buf}
 	if e.protected == nil {
-		e.give(r, held)
-		e.leave()
+		e.direct.give(r, held)
+		e.conns.poller.leave()
 	} else {
 		r.complete(held)
 	}

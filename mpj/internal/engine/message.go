@@ -22,16 +22,16 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	if e.sendAtOnce(context, dest, tag, payload, mode) {
 		return nil
 	}
-	r := e.request()
+	r := e.spares.request()
 	if e.protected == nil { // otherwise protect sets it
-		e.writes = dest
+		e.conns.deferWrites(dest)
 	}
 	e.sendLater(r, context, dest, tag, payload, mode)
-	e.writeTo(dest)
+	e.conns.writeTo(dest)
 	err := e.wait(r)
 	if err == nil {
 		err = r.err
-		e.recycle(r)
+		e.spares.recycle(r)
 	}
 	return err
 }
@@ -44,11 +44,11 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode
 		return nil, err
 	}
 	if e.sendAtOnce(context, dest, tag, payload, mode) {
-		return &e.sent, nil
+		return &e.spares.sent, nil
 	}
 	r := new(Request)
 	e.sendLater(r, context, dest, tag, payload, mode)
-	e.leave()
+	e.conns.poller.leave()
 	return r, nil
 }
 
@@ -84,13 +84,13 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 	case e.protected != nil:
 		return e.protected.windows.sendAtOnce(context, dest, tag, payload)
 	case dest == e.self.Rank:
-		return e.sendToSelf(context, tag, payload)
+		return e.direct.sendToSelf(e.mailbox(context), context, tag, payload)
 	}
-	o := e.outlet(view.Process{Rank: dest})
+	o := e.conns.outlet(view.Process{Rank: dest})
 	if !o.eager(len(payload)) {
 		return false
 	}
-	e.sendEagerly(o, context, tag, payload)
+	e.direct.sendEagerly(o, context, tag, payload)
 	return true
 }
 
@@ -99,14 +99,14 @@ func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payl
 	switch {
 	case e.protected == nil:
 		r.source = dest // the rank whose answer r waits for
-		if mode == Standard && dest != e.self.Rank && e.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
+		if mode == Standard && dest != e.self.Rank && e.direct.sendPinned(r, e.conns.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
 		}
-		e.announce(r, context, dest, tag, payload)
+		e.direct.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
-		e.protected.windows.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
+		e.protected.windows.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload), Sync: true})
 	default:
-		e.protected.windows.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
+		e.protected.windows.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload)})
 	}
 }
 
@@ -119,7 +119,7 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	b := e.mailbox(context)
 	if e.protected == nil {
 		if m, ok := b.find(r); ok {
-			e.give(r, m)
+			e.direct.give(r, m)
 		} else if b.notice && tag == AnyTag {
 			r.err = ErrNotice
 			r.finish()
@@ -165,14 +165,14 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 	if err := e.post(r, context, source, tag); err != nil {
 		return nil, err
 	}
-	e.leave()
+	e.conns.poller.leave()
 	return r, nil
 }
 
 // Recv receives into buf and waits for the message.
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
 	e.mu.Lock()
-	r := e.request()
+	r := e.spares.request()
 	r.buf = buf
 	err := e.post(r, context, source, tag)
 	if err == nil {
@@ -191,16 +191,16 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 	if p := r.payload; len(p) <= shortPayload { // even if the payload is already in the caller's buffer
 		s, err := r.result()
 		if p != nil && r.payload == nil {
-			e.giveBack(p)
+			e.payloads.giveBack(p)
 		}
-		e.recycle(r)
+		e.spares.recycle(r)
 		e.mu.Unlock()
 		return s, err
 	}
 	e.mu.Unlock()
 	s, err := r.result()
 	e.mu.Lock()
-	e.recycle(r)
+	e.spares.recycle(r)
 	e.mu.Unlock()
 	return s, err
 }
@@ -227,7 +227,7 @@ func (e *Engine) receiveNow(r *Request, context uint32, source int, tag int32) e
 // Sendrecv sends to one rank and receives from another at the same time.
 func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
 	e.mu.Lock()
-	r := e.request()
+	r := e.spares.request()
 	r.buf = recv
 	return e.received(r, e.exchange(r, context, dest, sendTag, send, source, recvTag))
 }
@@ -243,11 +243,11 @@ func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, s
 	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
 		return e.wait(r)
 	}
-	s := e.request()
+	s := e.spares.request()
 	e.sendLater(s, context, dest, sendTag, send, Standard)
 	if err := e.wait(s); err != nil {
 		return err
 	}
-	e.recycle(s)
+	e.spares.recycle(s)
 	return e.wait(r)
 }

@@ -14,6 +14,7 @@ import (
 // protocol, the queue keeps written frames until the receiver has acknowledged them, because the
 // channel may break.
 type outlet struct {
+	e       *Engine
 	to      view.Process
 	queue   []parcel
 	space   []parcel       // start of the queue's memory, with length 0
@@ -58,56 +59,55 @@ type parcel struct {
 
 func size(f frame.Frame) int { return frame.HeaderSize + int(f.Size) }
 
-// index returns the position of process p in outlets and inlets.
-func (e *Engine) index(p view.Process) int { return p.Rank*e.view.R + p.Replica }
-
 // outlet returns the outlet to p, and creates it if necessary. e.mu is held.
-func (e *Engine) outlet(p view.Process) *outlet {
-	i := e.index(p)
-	o := e.outlets[i]
-	if o == nil {
-		o = &outlet{to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
-		e.outlets[i] = o
-		if !e.view.Live(p) || e.err != nil { // p or this process has ended, so the outlet sends no frames
-			o.dropped = true
-			return o
-		}
-		e.running.Add(1)
-		go e.write(o) // until o is dropped, or has a ring
+func (c *connections) outlet(p view.Process) *outlet {
+	if o := c.outlets[c.index(p)]; o != nil {
+		return o
 	}
+	return c.newOutlet(p)
+}
+
+func (c *connections) newOutlet(p view.Process) *outlet {
+	e := c.e
+	o := &outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
+	c.outlets[c.index(p)] = o
+	if !e.view.Live(p) || e.err != nil { // p or this process has ended, so the outlet sends no frames
+		o.dropped = true
+		return o
+	}
+	e.running.Add(1)
+	go o.write() // until o is dropped, or has a ring
 	return o
 }
 
 // put appends a parcel to the queue of o. It writes the parcel to a ring, or signals the goroutine
-// of o, or leaves the writing to the caller if e.writes names the rank: see writeTo. e.mu is held.
-func (e *Engine) put(o *outlet, p parcel) {
-	if !e.queueUp(o, p) {
+// of o, or leaves the writing to the caller: see deferWrites. e.mu is held.
+func (o *outlet) put(p parcel) {
+	if !o.queueUp(p) {
 		return
 	}
+	c := &o.e.conns
 	if o.ring == nil {
-		if o.to.Rank != e.writes {
+		if o.to.Rank != c.writes {
 			o.signal()
 		}
 		return
 	}
-	e.push(o)
-	if len(o.queue) > 0 && !o.pushing {
-		o.pushing = true
-		e.poller.pushing = append(e.poller.pushing, o)
-	}
+	o.push()
+	c.poller.pushLater(o)
 }
 
 // queueUp appends a parcel to the queue of o. If o is dropped, it ends the parcel and returns
 // false.
-func (e *Engine) queueUp(o *outlet, p parcel) bool {
+func (o *outlet) queueUp(p parcel) bool {
 	if o.dropped {
-		e.done(p)
+		o.done(p)
 		return false
 	}
 	if o.queue = append(o.queue, p); cap(o.queue) > cap(o.space) {
 		o.space = o.queue[:0]
 	}
-	e.queued += size(p.Frame)
+	o.e.conns.queued += size(p.Frame)
 	return true
 }
 
@@ -119,7 +119,7 @@ func (o *outlet) signal() {
 }
 
 // push moves queued frames into the ring of o while there is room.
-func (e *Engine) push(o *outlet) {
+func (o *outlet) push() {
 	n := 0
 	for n < len(o.queue) && !o.dropped {
 		done, err := o.ring.TrySend(o.queue[n].Frame)
@@ -132,17 +132,18 @@ func (e *Engine) push(o *outlet) {
 		}
 		n++
 	}
-	e.pop(o, n)
+	o.pop(n)
 }
 
 // pop removes and ends the first n parcels of o. e.mu is held.
-func (e *Engine) pop(o *outlet, n int) {
+func (o *outlet) pop(n int) {
 	if n == 0 {
 		return
 	}
+	e := o.e
 	for i := range n {
-		e.done(o.queue[i])
-		e.queued -= size(o.queue[i].Frame)
+		o.done(o.queue[i])
+		e.conns.queued -= size(o.queue[i].Frame)
 		o.queue[i] = parcel{}
 	}
 	o.written = max(0, o.written-n)
@@ -162,15 +163,16 @@ func (e *Engine) relieve() {
 }
 
 // done ends one parcel.
-func (e *Engine) done(p parcel) {
+func (o *outlet) done(p parcel) {
+	e := o.e
 	switch {
 	case p.pooled:
-		e.giveBack(p.Payload)
+		e.payloads.giveBack(p.Payload)
 	case e.protected != nil:
 		e.protected.retained.release(p.Payload)
 	}
 	if p.owner != nil {
-		e.bodyDone()
+		e.direct.bodyDone()
 		p.owner.body = nil
 		p.owner.finish()
 	}
@@ -178,8 +180,8 @@ func (e *Engine) done(p parcel) {
 
 // drop stops the writing to a process that has left the view, or to any process when the engine
 // stops. It ends all sends and receives that wait for that process. e.mu is held.
-func (e *Engine) drop(o *outlet) {
-	if o == nil || o.dropped {
+func (o *outlet) drop() {
+	if o.dropped {
 		return
 	}
 	o.dropped = true
@@ -188,12 +190,8 @@ func (e *Engine) drop(o *outlet) {
 			o.queue[i].Payload, o.queue[i].pooled = nil, false
 		}
 	}
-	e.pop(o, len(o.queue))
-	for name, r := range o.announced {
-		delete(o.announced, name)
-		e.bodyDone()
-		r.finish()
-	}
+	o.pop(len(o.queue))
+	o.e.direct.drop(o)
 	if o.sender != nil {
 		o.sender.Close()
 	}

@@ -54,51 +54,58 @@ const (
 	shortsKept   = 2 * ackFrames
 )
 
+// A payloadPool is that pool. For longer payloads it uses the pools of all engines. It needs nothing
+// from the engine.
+type payloadPool struct {
+	shorts [][]byte
+	made   int // number of buffers that room has made
+}
+
 // lendOut returns an empty slice with room for size bytes, which the caller later passes to
-// giveBack. e.mu is held.
-func (e *Engine) lendOut(size int) []byte {
+// giveBack.
+func (p *payloadPool) lendOut(size int) []byte {
 	if size > shortPayload {
 		return allocate(size)[:0]
 	}
-	if last := len(e.shorts) - 1; last >= 0 {
-		b := e.shorts[last]
-		e.shorts = e.shorts[:last]
+	if last := len(p.shorts) - 1; last >= 0 {
+		b := p.shorts[last]
+		p.shorts = p.shorts[:last]
 		return b
 	}
 	return make([]byte, 0, shortPayload)
 }
 
 // copyOf returns a copy of payload, for a message that is kept.
-func (e *Engine) copyOf(payload []byte) []byte {
-	b := e.room(len(payload))
+func (p *payloadPool) copyOf(payload []byte) []byte {
+	b := p.room(len(payload))
 	copy(b, payload)
 	return b
 }
 
 // room returns size bytes with arbitrary contents. Short slices come from the pool, unless it has
 // lent out too many, because each has more room than requested.
-func (e *Engine) room(size int) []byte {
+func (p *payloadPool) room(size int) []byte {
 	if size == 0 || size > shortPayload {
 		return allocate(size)
 	}
-	if last := len(e.shorts) - 1; last >= 0 {
-		b := e.shorts[last]
-		e.shorts = e.shorts[:last]
+	if last := len(p.shorts) - 1; last >= 0 {
+		b := p.shorts[last]
+		p.shorts = p.shorts[:last]
 		return b[:size]
 	}
-	if e.shortsMade < shortsKept {
-		e.shortsMade++
+	if p.made < shortsKept {
+		p.made++
 		return make([]byte, size, shortPayload)
 	}
 	return make([]byte, size)
 }
 
 // giveBack takes back a slice from lendOut or room.
-func (e *Engine) giveBack(b []byte) {
+func (p *payloadPool) giveBack(b []byte) {
 	switch {
 	case cap(b) != shortPayload:
 		release(b)
-	case len(e.shorts) < shortsKept:
-		e.shorts = append(e.shorts, b[:0])
+	case len(p.shorts) < shortsKept:
+		p.shorts = append(p.shorts, b[:0])
 	}
 }

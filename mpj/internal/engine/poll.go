@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
@@ -27,8 +29,11 @@ type (
 	}
 )
 
-// A poller is the engine's state about its rings. It is in one of three states, which differ in the
-// goroutine that polls:
+// A poller makes progress on rings and lets the goroutines of the program sleep. It hides which
+// goroutine polls, and for how long, the bell, and the sleeping goroutines. It needs from the
+// engine: the mutex, which guards it, and the number of pending payloads (bodies). It also needs
+// arrived and lost of an inlet, push of an outlet, and next of a fetch, which process what the
+// poller finds. It is in one of three states, which differ in the goroutine that polls:
 //
 //	spinning   a goroutine of the program that waits in a call: the fast case,
 //	           without system calls; see spin.go
@@ -37,13 +42,21 @@ type (
 //	resting    no goroutine: the program is between two calls. If it makes no
 //	           call within restTime, the pump watches.
 type poller struct {
+	mu      *sync.Mutex // the engine's
 	bell    Bell
 	crowded bool // more processes than processors, so spinning delays other processes
+	stopped bool // the engine has stopped
 
-	inlets   []*inlet // inlets with rings; replaced, never modified
-	next     int      // start of the next pass, so that no inlet is always first
-	pushing  []*outlet
-	fetches  []*fetch
+	inlets  []*inlet // inlets with rings; replaced, never modified
+	next    int      // start of the next pass, so that no inlet is always first
+	pushing []*outlet
+	fetches []*fetch
+	lent    []*inlet // inlets that are lent to the program: see lend.go
+	bodies  int      // payloads that wait for their receive or are being transferred
+
+	sleepers []*waiter // goroutines of the program that sleep
+	sleeps   uint64    // number of sleeps so far
+
 	polls    uint64 // number of passes so far
 	spinning bool
 	slow     int     // number of waits that should not yield, because a yield was slow
@@ -83,47 +96,49 @@ func (p *poller) rest() {
 	}
 }
 
-// leave makes the pump continue the transfers that the program leaves pending. e.mu is held.
-func (e *Engine) leave() {
-	if len(e.poller.pushing) > 0 || e.bodies > 0 || len(e.sleepers) > 0 {
-		e.poller.watch()
-		e.recallAll()
+// leave makes the pump continue the transfers that the program leaves pending. Every call that
+// returns to the program while transfers may be pending ends with leave. p.mu is held.
+func (p *poller) leave() {
+	if len(p.pushing) > 0 || p.bodies > 0 || len(p.sleepers) > 0 {
+		p.watch()
+		p.recallAll()
 	}
 }
 
 // progress takes the frames from the rings, fills rings that have room, and reports whether it
-// moved any. It never blocks. e.mu is held.
-func (e *Engine) progress() (moved bool) {
-	p := &e.poller
+// moved any. It never blocks. p.mu is held.
+func (p *poller) progress() (moved bool) {
 	p.polls++
-	e.recallAll()
+	p.recallAll()
 	for range p.inlets {
 		if p.next++; p.next >= len(p.inlets) {
 			p.next = 0
 		}
 		if in := p.inlets[p.next]; in.ring.Ready() {
-			e.drain(in)
+			p.drain(in)
 			moved = true
 		}
-		if e.err != nil {
+		if p.stopped {
 			return moved
 		}
 	}
 	if len(p.pushing) > 0 {
-		moved = e.pushAll() || moved
+		moved = p.pushAll() || moved
 	}
-	if len(p.fetches) > 0 && e.err == nil {
-		e.fetchOne()
+	if len(p.fetches) > 0 && !p.stopped {
+		if p.fetches[0].next() {
+			p.fetches = append(p.fetches[:0], p.fetches[1:]...)
+		}
 		moved = true
 	}
 	return moved
 }
 
 // advance makes progress, unless a goroutine spins: that goroutine makes progress itself, and polls
-// the rings without the engine's mutex. e.mu is held.
-func (e *Engine) advance() {
-	if !e.poller.spinning {
-		e.progress()
+// the rings without the engine's mutex. p.mu is held.
+func (p *poller) advance() {
+	if !p.spinning {
+		p.progress()
 	}
 }
 
@@ -131,26 +146,26 @@ func (e *Engine) advance() {
 const drainMost = 32
 
 // drain takes frames from a ring.
-func (e *Engine) drain(in *inlet) {
+func (p *poller) drain(in *inlet) {
 	for range drainMost {
 		f, ok, err := in.ring.TryReceive(in.alloc)
 		if err != nil {
-			e.closeRing(in, err)
+			p.removeRing(in)
+			in.lost(err)
 			return
 		}
-		if !ok || !e.arrived(in, &f) || e.poller.awaited != nil && e.poller.awaited.woken.Load() {
+		if !ok || !in.arrived(&f) || p.awaited != nil && p.awaited.woken.Load() {
 			return
 		}
 	}
 }
 
 // pushAll fills the rings of the outlets with queued frames.
-func (e *Engine) pushAll() (moved bool) {
-	p := &e.poller
+func (p *poller) pushAll() (moved bool) {
 	left := p.pushing[:0]
 	for _, o := range p.pushing {
 		before := len(o.queue)
-		e.push(o)
+		o.push()
 		moved = moved || len(o.queue) < before
 		if o.pushing = len(o.queue) > 0 && !o.dropped; o.pushing {
 			left = append(left, o)
@@ -161,21 +176,25 @@ func (e *Engine) pushAll() (moved bool) {
 	return moved
 }
 
-// addRing begins to poll the ring of an inlet. e.mu is held.
-func (e *Engine) addRing(in *inlet) {
-	p := &e.poller
-	p.inlets = append(p.inlets[:len(p.inlets):len(p.inlets)], in)
-	for _, w := range e.sleepers {
-		w.wake()
+// pushLater makes progress push the frames that are left in the queue of o.
+func (p *poller) pushLater(o *outlet) {
+	if len(o.queue) > 0 && !o.pushing {
+		o.pushing = true
+		p.pushing = append(p.pushing, o)
 	}
+}
+
+// addRing begins to poll the ring of an inlet. p.mu is held.
+func (p *poller) addRing(in *inlet) {
+	p.inlets = append(p.inlets[:len(p.inlets):len(p.inlets)], in)
+	p.wakeSleepers()
 	p.awaited.wake()
 	p.rest()
 	p.watch()
 }
 
-// closeRing closes a ring whose sender has closed it or violated the protocol.
-func (e *Engine) closeRing(in *inlet, err error) {
-	p := &e.poller
+// removeRing stops polling the ring of an inlet.
+func (p *poller) removeRing(in *inlet) {
 	kept := make([]*inlet, 0, len(p.inlets))
 	for _, other := range p.inlets {
 		if other != in {
@@ -183,8 +202,62 @@ func (e *Engine) closeRing(in *inlet, err error) {
 		}
 	}
 	p.inlets = kept
-	in.receiver.Close()
-	if !isEnd(err) && e.view.Live(in.from) {
-		e.fail(protocolError(in.from, err))
+}
+
+// stop ends all waits, because the engine has stopped. p.mu is held.
+func (p *poller) stop() {
+	p.stopped = true
+	p.wakeSleepers()
+	p.awaited.wake()
+	if p.bell != nil {
+		p.bell.Disarm()
 	}
+}
+
+// sleep returns when w has been woken. The pump polls meanwhile. p.mu is held at the beginning and
+// the end. A goroutine that wakes w also holds p.mu.
+func (p *poller) sleep(w *waiter) {
+	p.number(w)
+	p.sleepers = append(p.sleepers, w)
+	p.watch()
+	p.recallAll()
+	p.mu.Unlock()
+	<-w.changed
+	p.mu.Lock()
+	w.stale = false
+	i := slices.Index(p.sleepers, w)
+	p.sleepers = slices.Delete(p.sleepers, i, i+1)
+}
+
+// number gives the next sleep, which is that of w, its number.
+func (p *poller) number(w *waiter) {
+	p.sleeps++
+	w.number = p.sleeps
+}
+
+func (p *poller) wakeSleepers() {
+	for _, w := range p.sleepers {
+		w.wake()
+	}
+}
+
+// waits reports whether a goroutine of the program waits in a call, or has waited until recently.
+func (p *poller) waits() bool { return len(p.sleepers) > 0 || p.spinning || len(p.lent) > 0 }
+
+// unattended reports whether only the pump makes progress, because the program makes no call.
+func (p *poller) unattended() bool { return p.pumping && !p.spinning && len(p.sleepers) == 0 }
+
+// asleep returns the waiters of the goroutines that sleep. It returns false if another goroutine
+// spins.
+func (p *poller) asleep() (all []*waiter, known bool) {
+	all = slices.Clone(p.sleepers)
+	if p.dozing {
+		all = append(all, p.awaited)
+	}
+	for _, in := range p.lent {
+		if in.loan.borrowed {
+			all = append(all, in.loan.borrower)
+		}
+	}
+	return all, !p.spinning || p.dozing
 }

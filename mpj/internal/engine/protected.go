@@ -178,7 +178,7 @@ func (p *protected) await(w *waiter, done func() bool) error { return p.e.await(
 func (p *protected) arm() { p.e.armTick() }
 
 // armed reports whether a tick is scheduled.
-func (p *protected) armed() bool { return p.e.ticking }
+func (p *protected) armed() bool { return p.e.tick.armed }
 
 // wakeFlush wakes the goroutine that waits in Flush, if any.
 func (p *protected) wakeFlush() { p.e.flush.wake() }
@@ -192,27 +192,27 @@ func (p *protected) queue(to view.Process, f frame.Frame) {
 		p.retained.release(f.Payload)
 		return
 	}
-	p.e.put(p.e.outlet(to), parcel{Frame: f})
+	p.e.conns.outlet(to).put(parcel{Frame: f})
 }
 
 // deferWrites leaves the writing of frames to a rank to this goroutine, until it calls writeTo.
-func (p *protected) deferWrites(rank int) { p.e.writes = rank }
+func (p *protected) deferWrites(rank int) { p.e.conns.deferWrites(rank) }
 
 // writeTo writes the frames that deferWrites left. The mutex is not held while it writes.
-func (p *protected) writeTo(rank int) { p.e.writeTo(rank) }
+func (p *protected) writeTo(rank int) { p.e.conns.writeTo(rank) }
 
 // relieve ends the waits that the present load allows to end.
 func (p *protected) relieve() { p.e.relieve() }
 
 // queued returns the number of frames that are queued for a process.
-func (p *protected) queued(to view.Process) int { return len(p.e.outlet(to).queue) }
+func (p *protected) queued(to view.Process) int { return len(p.e.conns.outlet(to).queue) }
 
 // queuedBytes returns the number of bytes that are queued for all processes.
-func (p *protected) queuedBytes() int { return p.e.queued }
+func (p *protected) queuedBytes() int { return p.e.conns.queued }
 
 // destinations returns the processes to which this process has sent frames.
 func (p *protected) destinations() (all []view.Process) {
-	for _, o := range p.e.outlets {
+	for _, o := range p.e.conns.outlets {
 		if o != nil {
 			all = append(all, o.to)
 		}
@@ -221,13 +221,13 @@ func (p *protected) destinations() (all []view.Process) {
 }
 
 // toleratedHang returns the silence that the job tolerates.
-func (p *protected) toleratedHang() time.Duration { return p.e.toleratedHang }
+func (p *protected) toleratedHang() time.Duration { return p.e.conns.toleratedHang }
 
 // copyOf returns a copy of payload in memory of the engine's pool.
-func (p *protected) copyOf(payload []byte) []byte { return p.e.copyOf(payload) }
+func (p *protected) copyOf(payload []byte) []byte { return p.e.payloads.copyOf(payload) }
 
 // giveBack gives memory back to the pool.
-func (p *protected) giveBack(payload []byte) { p.e.giveBack(payload) }
+func (p *protected) giveBack(payload []byte) { p.e.payloads.giveBack(payload) }
 
 // mailbox returns the mailbox of a context.
 func (p *protected) mailbox(context uint32) *mailbox { return p.e.mailbox(context) }
@@ -249,9 +249,9 @@ func (p *protected) unreceived() (bytes int) {
 func (p *protected) recordFinished() { p.e.recordFinished() }
 
 // someFinished reports whether any other rank has finalized.
-func (p *protected) someFinished() bool { return p.e.anyFinished }
+func (p *protected) someFinished() bool { return p.e.finished.any }
 
 // programWaits reports whether a goroutine of the program waits in a call, or may be about to wait.
 func (p *protected) programWaits() bool {
-	return len(p.e.sleepers) > 0 || p.e.poller.spinning || p.e.loans > 0
+	return p.e.conns.poller.waits()
 }

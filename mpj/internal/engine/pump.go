@@ -2,10 +2,9 @@ package engine
 
 import "time"
 
-// pump is the goroutine that polls the rings while no goroutine of the program does.
-func (e *Engine) pump() {
-	defer e.running.Done()
-	p := &e.poller
+// pump is the goroutine that polls the rings while no goroutine of the program does. It ends when
+// stopped is closed.
+func (p *poller) pump(stopped <-chan struct{}) {
 	timer := time.NewTimer(restTime)
 	defer timer.Stop()
 	var polls uint64
@@ -13,42 +12,42 @@ func (e *Engine) pump() {
 		select {
 		case <-p.kick:
 		case <-timer.C:
-		case <-e.stopped:
+		case <-stopped:
 			return
 		}
-		e.mu.Lock()
+		p.mu.Lock()
 		if p.polls == polls && !p.spinning {
 			p.watching = true
 		}
 		polls = p.polls
 		p.pumping = p.watching
-		e.mu.Unlock()
-		e.watchBell()
+		p.mu.Unlock()
+		p.watchBell()
 		timer.Reset(restTime)
 	}
 }
 
 // watchBell polls the rings, and sleeps at the bell, for as long as the pump should watch.
-func (e *Engine) watchBell() {
+func (p *poller) watchBell() {
 	armed := false
 	for {
-		e.mu.Lock()
-		if !e.poller.watching || e.err != nil {
-			e.poller.bell.Disarm()
-			e.poller.pumping = false
-			e.mu.Unlock()
+		p.mu.Lock()
+		if !p.watching || p.stopped {
+			p.bell.Disarm()
+			p.pumping = false
+			p.mu.Unlock()
 			return
 		}
-		moved := e.progress()
-		e.mu.Unlock()
+		moved := p.progress()
+		p.mu.Unlock()
 		switch {
 		case moved:
 			armed = false
 		case !armed:
-			e.poller.bell.Arm()
+			p.bell.Arm()
 			armed = true // poll again before sleeping
 		default:
-			e.poller.bell.Sleep()
+			p.bell.Sleep()
 			armed = false
 		}
 	}

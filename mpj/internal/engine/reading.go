@@ -59,20 +59,20 @@ func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 
 // reads reports whether this process should read m from the memory of its sender. It should if that
 // memory is readable and this process has other pending payloads, as in an exchange.
-func (e *Engine) reads(in *inlet, m message) bool {
-	return m.address != 0 && m.full <= readLimit && e.bodies > 0 && in.memory != nil && in.memory.CanRead()
+func (d *direct) reads(in *inlet, m message) bool {
+	return m.address != 0 && m.full <= readLimit && d.e.conns.poller.bodies > 0 && in.memory != nil && in.memory.CanRead()
 }
 
 // read reads m into the buffer of r, which has matched m. It takes at most about 50 µs. e.mu is
 // held.
-func (e *Engine) read(in *inlet, r *Request, m message) {
+func (d *direct) read(in *inlet, r *Request, m message) {
 	switch err := in.memory.ReadMemory(m.address, r.buf[:m.full]); {
 	case errors.Is(err, channel.ErrUnreadable):
-		e.askFor(in, r, m.Seq) // has no effect if the sender has ended; a view will follow
+		d.askFor(in, r, m.Seq) // has no effect if the sender has ended; a view will follow
 	case err != nil:
-		e.fail(protocolError(in.from, err))
+		d.e.fail(protocolError(in.from, err))
 	default:
-		e.answer(in.from, m.Seq, notNeeded)
+		d.answer(in.from, m.Seq, notNeeded)
 		r.finish()
 	}
 }

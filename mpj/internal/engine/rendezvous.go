@@ -11,33 +11,34 @@ import (
 
 // announce sends the header of a message whose payload follows on request. r is done once the
 // payload has been sent or is not needed.
-func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
-	r.context, r.source, r.tag = context, dest, tag                        // dest will request the payload
-	if dest != e.self.Rank && e.outlet(view.Process{Rank: dest}).dropped { // dest has finished
+func (d *direct) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
+	e := d.e
+	r.context, r.source, r.tag = context, dest, tag                         // dest will request the payload
+	if dest != d.rank && e.conns.outlet(view.Process{Rank: dest}).dropped { // dest has finished
 		r.finish()
 		return
 	}
 	r.body, r.announced = payload, true
-	e.bodies++
-	if dest == e.self.Rank {
-		m := e.toSelf(context, tag, nil)
+	e.conns.poller.bodies++
+	if dest == d.rank {
+		m := d.toSelf(context, tag, nil)
 		m.announced, m.full, m.sender = true, len(payload), r
-		e.deliverDirect(m)
+		d.deliver(m)
 		return
 	}
-	o := e.outlet(view.Process{Rank: dest})
+	o := e.conns.outlet(view.Process{Rank: dest})
 	if o.announced == nil {
 		o.announced = make(map[uint64]*Request)
 	}
-	f := e.numbered(o, frame.Announce)
+	f := o.numbered(frame.Announce)
 	f.Context, f.Tag, f.Rank = context, tag, uint32(len(payload))
 	o.attachAddress(&f, r)
 	o.announced[f.Seq] = r
-	e.put(o, parcel{Frame: f})
+	o.put(parcel{Frame: f})
 }
 
 // numbered returns an empty frame with the next number.
-func (e *Engine) numbered(o *outlet, kind frame.Kind) frame.Frame {
+func (o *outlet) numbered(kind frame.Kind) frame.Frame {
 	o.seq++
 	return frame.Frame{Header: frame.Header{Kind: kind, Seq: o.seq}}
 }
@@ -48,39 +49,48 @@ func setName(h *frame.Header, seq uint64) { h.Context, h.Tag = uint32(seq), int3
 func nameOf(h frame.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.Tag))<<32 }
 
 // bodyDone records that one pending payload is done.
-func (e *Engine) bodyDone() {
-	e.bodies--
-	e.flush.wake()
+func (d *direct) bodyDone() {
+	d.e.conns.poller.bodies--
+	d.e.flush.wake()
+}
+
+// drop ends the announced sends to a process that receives no more messages.
+func (d *direct) drop(o *outlet) {
+	for name, r := range o.announced {
+		delete(o.announced, name)
+		d.bodyDone()
+		r.finish()
+	}
 }
 
 // clear gets the payload of an announced message, or tells the sender that the receive has no room
 // for it.
-func (e *Engine) clear(r *Request, m message) {
-	in := e.inlets[m.Source]
+func (d *direct) clear(r *Request, m message) {
+	in := d.e.conns.inlets[m.Source]
 	switch {
 	case r.whole:
 		r.payload = make([]byte, m.full)
 		r.buf = r.payload
 	case m.full > len(r.buf):
-		e.answer(in.from, m.Seq, notNeeded)
+		d.answer(in.from, m.Seq, notNeeded)
 		r.finish()
 		return
 	}
-	if e.reads(in, m) {
-		e.read(in, r, m)
+	if d.reads(in, m) {
+		d.read(in, r, m)
 		return
 	}
-	e.askFor(in, r, m.Seq)
+	d.askFor(in, r, m.Seq)
 }
 
 // askFor requests the payload of an announced message for r.
-func (e *Engine) askFor(in *inlet, r *Request, name uint64) {
+func (d *direct) askFor(in *inlet, r *Request, name uint64) {
 	if in.link.cleared == nil {
 		in.link.cleared = make(map[uint64]*Request)
 	}
 	in.link.cleared[name] = r
-	e.bodies++
-	e.answer(in.from, name, needed)
+	d.e.conns.poller.bodies++
+	d.answer(in.from, name, needed)
 }
 
 // The rank field of a Clear states whether a Body should follow.
@@ -91,15 +101,16 @@ const (
 )
 
 // answer sends a Clear.
-func (e *Engine) answer(to view.Process, name uint64, need uint32) {
-	o := e.outlet(to)
-	f := e.numbered(o, frame.Clear)
+func (d *direct) answer(to view.Process, name uint64, need uint32) {
+	e := d.e
+	o := e.conns.outlet(to)
+	f := o.numbered(frame.Clear)
 	setName(&f.Header, name)
 	f.Rank = need
-	e.put(o, parcel{Frame: f})
+	o.put(parcel{Frame: f})
 }
 
-func (e *Engine) takeAnnounce(in *inlet, f *frame.Frame) error {
+func (d *direct) takeAnnounce(in *inlet, f *frame.Frame) error {
 	m := message{announced: true, full: int(f.Rank)}
 	switch len(f.Payload) {
 	case 0:
@@ -109,13 +120,14 @@ func (e *Engine) takeAnnounce(in *inlet, f *frame.Frame) error {
 		return fmt.Errorf("announcement with a payload of %d bytes", len(f.Payload))
 	}
 	f.Payload = nil // the memory is reused
-	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
-	e.deliverDirect(m)
+	m.Message = protection.DataMessage(*f, in.from.Rank, d.rank)
+	d.deliver(m)
 	return nil
 }
 
-func (e *Engine) takeClear(from view.Process, h frame.Header) error {
-	o := e.outlet(from)
+func (d *direct) takeClear(from view.Process, h frame.Header) error {
+	e := d.e
+	o := e.conns.outlet(from)
 	r := o.announced[nameOf(h)]
 	switch {
 	case o.dropped: // the sender of the Clear has finished since, so the send is done
@@ -124,29 +136,29 @@ func (e *Engine) takeClear(from view.Process, h frame.Header) error {
 		return fmt.Errorf("request for message %d, which was not announced", nameOf(h))
 	}
 	r.announced = false
-	if h.Rank == needed && e.offers(o, r) {
-		e.offer(o, r, nameOf(h))
+	if h.Rank == needed && d.offers(o, r) {
+		d.offer(o, r, nameOf(h))
 		return nil
 	}
 	o.hidden = o.hidden || h.Rank == unreadable
 	delete(o.announced, nameOf(h))
 	if h.Rank == notNeeded {
-		e.bodyDone()
+		d.bodyDone()
 		r.body = nil
 		r.finish()
 		return nil
 	}
-	f := e.numbered(o, frame.Body)
+	f := o.numbered(frame.Body)
 	setName(&f.Header, nameOf(h))
 	f.Payload, f.Size, f.Sync = r.body, uint64(len(r.body)), true
-	e.put(o, parcel{Frame: f, owner: r})
+	o.put(parcel{Frame: f, owner: r})
 	return nil
 }
 
-func (e *Engine) takeBody(in *inlet, f *frame.Frame) error {
+func (d *direct) takeBody(in *inlet, f *frame.Frame) error {
 	link := in.link
 	if f.Rank == inPlace {
-		return e.takeOffer(in, f)
+		return d.takeOffer(in, f)
 	}
 	r := link.request
 	link.request = nil
@@ -154,7 +166,7 @@ func (e *Engine) takeBody(in *inlet, f *frame.Frame) error {
 		return fmt.Errorf("unrequested body of %d bytes", len(f.Payload))
 	}
 	delete(link.cleared, nameOf(f.Header))
-	e.bodyDone()
+	d.bodyDone()
 	r.finish()
 	return nil
 }

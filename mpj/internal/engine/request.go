@@ -41,28 +41,6 @@ type Request struct {
 	waiter  *waiter
 }
 
-// request returns a recycled request, or a new one. e.mu is held.
-func (e *Engine) request() *Request {
-	if last := len(e.requests) - 1; last >= 0 {
-		r := e.requests[last]
-		e.requests = e.requests[:last]
-		return r
-	}
-	return new(Request)
-}
-
-// recycle takes back a request without any other references. e.mu is held.
-func (e *Engine) recycle(r *Request) {
-	*r = Request{}
-	if len(e.requests) < spare {
-		e.requests = append(e.requests, r)
-	}
-}
-
-// spare bounds the requests and waiters that are kept for reuse: enough for this number of
-// goroutines in calls.
-const spare = 16
-
 // complete ends receive r with m, whose payload has arrived.
 func (r *Request) complete(m message) {
 	r.status, r.bound = statusOf(m), message{}
@@ -84,25 +62,25 @@ func (e *Engine) wait(r *Request) error {
 	if r.done {
 		return nil
 	}
-	w := e.waiter()
+	w := e.spares.waiter()
 	r.waiter, w.request = w, r
 	for !r.done {
 		if e.err != nil {
 			r.waiter = nil
 			return e.err
 		}
-		if e.anyFinished && e.failUnmatchable(r) {
+		if e.finished.any && e.failUnmatchable(r) {
 			break
 		}
-		if in := e.lender(r); in != nil {
-			e.poller.watch()
-			e.borrow(in, w)
+		if in := e.conns.lender(r); in != nil {
+			e.conns.poller.watch()
+			in.borrow(w)
 		} else {
 			e.sleep(w)
 		}
 	}
 	r.waiter, w.request = nil, nil
-	e.recycleWaiter(w)
+	e.spares.recycleWaiter(w)
 	return nil
 }
 
@@ -171,7 +149,7 @@ func (e *Engine) Cancel(r *Request) error {
 	if e.protected != nil {
 		return ErrReplicated
 	}
-	e.advance()
+	e.conns.poller.advance()
 	if r.posted {
 		e.mailbox(r.context).remove(r)
 		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}

@@ -98,7 +98,7 @@ func (e *Engine) look(find func() int) (int, error) {
 	if e.err != nil {
 		return -1, e.err
 	}
-	e.advance()
+	e.conns.poller.advance()
 	return find(), nil
 }
 

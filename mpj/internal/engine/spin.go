@@ -41,25 +41,20 @@ const (
 	allRounds = 8
 )
 
-// spin polls the rings until w is woken, or returns false after some time. e.mu is held at the
-// beginning and the end.
-func (e *Engine) spin(w *waiter) bool {
-	p := &e.poller
+// spin polls the rings until w is woken, or returns false after some time. ring is the inlet that
+// the event must arrive on, or nil if that inlet is no ring or is not known. p.mu is held at the
+// beginning and the end. The caller calls leave afterwards.
+func (p *poller) spin(w *waiter, ring *inlet) (woken bool) {
 	p.rest()
 	p.spinning, w.spinning, p.awaited, w.number = true, true, w, 0
-	woken := e.pollFor(w)
+	woken = p.pollFor(w, ring)
 	p.spinning, w.spinning, p.awaited = false, false, nil
-	if e.undrained {
-		e.drainFinished()
-	}
-	e.leave()
 	return woken
 }
 
 // pollFor polls the rings until w is woken or the engine stops. It returns false after some time,
 // and the pump should then poll instead.
-func (e *Engine) pollFor(w *waiter) bool {
-	p := &e.poller
+func (p *poller) pollFor(w *waiter, ring *inlet) bool {
 	limit := yieldTime
 	if p.crowded {
 		limit = crowdedTime
@@ -71,25 +66,25 @@ func (e *Engine) pollFor(w *waiter) bool {
 		p.slow--
 	}
 	for round := 1; ; round++ {
-		first := e.expected(w)
-		if e.progressFrom(first, round) {
+		first := p.expected(ring)
+		if p.progressFrom(first, round) {
 			start, waited = time.Time{}, 0
 		}
-		if w.woken.Load() || e.err != nil {
+		if w.woken.Load() || p.stopped {
 			return true
 		}
 		if waited > limit || slow && (p.crowded || waited > spinTime) {
-			if p.pumping || p.bell == nil || e.ringOf(w) == nil {
+			if p.pumping || p.bell == nil || ring == nil {
 				return false
 			}
-			e.doze(w)
+			p.doze(w)
 			continue
 		}
 		if !p.crowded && look(p.inlets, first, w, lockedLooks, nil) {
 			continue
 		}
 		switch {
-		case e.pollUnlocked(first, w, round, p.crowded || waited > spinTime):
+		case p.pollUnlocked(first, w, round, p.crowded || waited > spinTime):
 		case !slow && p.slow == slowWaits: // the last yield was slow
 			slow = true
 		case start.IsZero():
@@ -101,43 +96,43 @@ func (e *Engine) pollFor(w *waiter) bool {
 }
 
 // ringOf returns the inlet of the rank that w waits for, if that inlet is a ring.
-func (e *Engine) ringOf(w *waiter) *inlet {
+func (c *connections) ringOf(w *waiter) *inlet {
 	r := w.request
-	if r == nil || r.operation || r.source < 0 || e.protected != nil {
+	if r == nil || r.operation || r.source < 0 {
 		return nil
 	}
-	if in := e.inlets[r.source]; in != nil && in.ring != nil {
+	if in := c.inlets[r.source]; in != nil && in.ring != nil && in.link != nil {
 		return in
 	}
 	return nil
 }
 
-// expected returns the result of ringOf, or nil if other rings also matter at the moment.
-func (e *Engine) expected(w *waiter) *inlet {
-	if e.bodies > 0 || len(e.sleepers) > 0 || len(e.poller.pushing) > 0 {
+// expected returns ring, or nil if other rings also matter at the moment.
+func (p *poller) expected(ring *inlet) *inlet {
+	if p.bodies > 0 || len(p.sleepers) > 0 || len(p.pushing) > 0 {
 		return nil
 	}
-	return e.ringOf(w)
+	return ring
 }
 
 // progressFrom is like progress, but polls only the ring of first, except every allRounds rounds.
-func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
+func (p *poller) progressFrom(first *inlet, round int) (moved bool) {
 	if first == nil || round%allRounds == 0 {
-		return e.progress()
+		return p.progress()
 	}
-	e.poller.polls++
-	e.recallAll()
+	p.polls++
+	p.recallAll()
 	if moved = first.ring.Arrived(); moved {
-		e.drain(first)
+		p.drain(first)
 	}
 	return moved
 }
 
 // pollUnlocked polls without the engine's mutex, and reports whether the caller must make progress
 // or stop waiting.
-func (e *Engine) pollUnlocked(first *inlet, w *waiter, round int, yield bool) (found bool) {
-	inlets := e.poller.inlets
-	e.mu.Unlock()
+func (p *poller) pollUnlocked(first *inlet, w *waiter, round int, yield bool) (found bool) {
+	inlets := p.inlets
+	p.mu.Unlock()
 	slow := false
 	if yield {
 		found = look(inlets, first, w, yieldLooks, func() bool {
@@ -150,9 +145,9 @@ func (e *Engine) pollUnlocked(first *inlet, w *waiter, round int, yield bool) (f
 	} else {
 		found = look(inlets, first, w, spinLooks, nil)
 	}
-	e.mu.Lock()
+	p.mu.Lock()
 	if slow {
-		e.poller.slow = slowWaits
+		p.slow = slowWaits
 	}
 	return found
 }
@@ -190,21 +185,19 @@ func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool
 
 // doze sleeps at the bell until a ring has data, w is woken or the engine stops. The pump is not at
 // the bell, so only this goroutine sleeps there.
-func (e *Engine) doze(w *waiter) {
-	p := &e.poller
+func (p *poller) doze(w *waiter) {
 	p.bell.Arm()
 	defer p.bell.Disarm()
-	if e.progress() || w.woken.Load() || e.err != nil {
+	if p.progress() || w.woken.Load() || p.stopped {
 		return
 	}
 	if w.number == 0 {
-		e.sleeps++
-		w.number = e.sleeps // one number for the whole wait, because arrivals for other waiters do not end it
+		p.number(w) // one number for the whole wait, because arrivals for other waiters do not end it
 	}
 	w.bell, p.dozing = p.bell, true
-	e.mu.Unlock()
+	p.mu.Unlock()
 	p.bell.Sleep()
-	e.mu.Lock()
+	p.mu.Lock()
 	w.bell, p.dozing = nil, false
-	e.progress()
+	p.progress()
 }

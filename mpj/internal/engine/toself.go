@@ -9,22 +9,21 @@ import (
 const selfLimit = 64 << 10
 
 // toSelf returns a message of this process to itself.
-func (e *Engine) toSelf(context uint32, tag int32, payload []byte) message {
-	e.selfSeq++
+func (d *direct) toSelf(context uint32, tag int32, payload []byte) message {
+	d.selfSeq++
 	return message{Message: protection.Message{
-		Context: context, Source: e.self.Rank, Dest: e.self.Rank, Tag: tag, Seq: e.selfSeq, Payload: payload,
+		Context: context, Source: d.rank, Dest: d.rank, Tag: tag, Seq: d.selfSeq, Payload: payload,
 	}}
 }
 
-// sendToSelf delivers a message to this process if a posted receive matches it, or if it is short
-// and within the credit. It reports whether the message was delivered.
-func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
-	b := e.mailbox(context)
-	if r := b.claim(e.self.Rank, tag); r != nil {
-		m := e.toSelf(context, tag, payload)
+// sendToSelf delivers a message to this process if a posted receive in b, the mailbox of context,
+// matches it, or if it is short and within the credit. It reports whether the message was delivered.
+func (d *direct) sendToSelf(b *mailbox, context uint32, tag int32, payload []byte) bool {
+	if r := b.claim(d.rank, tag); r != nil {
+		m := d.toSelf(context, tag, payload)
 		if r.hold || r.whole {
 			m.Payload = duplicate(payload)
-			e.give(r, m)
+			d.give(r, m)
 			return true
 		}
 		r.status = statusOf(m)
@@ -34,29 +33,29 @@ func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
 		r.finish()
 		return true
 	}
-	if len(payload) > selfLimit || e.selfBytes+len(payload) > eagerCredit {
+	if len(payload) > selfLimit || d.selfBytes+len(payload) > eagerCredit {
 		return false
 	}
-	e.selfBytes += len(payload)
-	b.add(e.toSelf(context, tag, duplicate(payload)))
+	d.selfBytes += len(payload)
+	b.add(d.toSelf(context, tag, duplicate(payload)))
 	return true
 }
 
 // copySelf moves the payload of a send of this process to itself into receive r, and ends both.
-func (e *Engine) copySelf(r, sender *Request) {
+func (d *direct) copySelf(r, sender *Request) {
 	switch {
 	case r.whole:
 		r.payload = duplicate(sender.body)
 	case len(sender.body) <= len(r.buf):
 		copy(r.buf, sender.body)
 	}
-	e.sentToSelf(sender)
+	d.sentToSelf(sender)
 	r.finish()
 }
 
 // sentToSelf ends an announced send of this process to itself.
-func (e *Engine) sentToSelf(sender *Request) {
-	e.bodyDone()
+func (d *direct) sentToSelf(sender *Request) {
+	d.bodyDone()
 	sender.body, sender.announced = nil, false
 	sender.finish()
 }

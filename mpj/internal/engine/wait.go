@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -64,24 +63,6 @@ func (w *waiter) reset() {
 	}
 }
 
-// waiter and recycleWaiter get and return a waiter like the pool, but faster, for very frequent
-// calls. e.mu is held.
-func (e *Engine) waiter() *waiter {
-	if last := len(e.waiters) - 1; last >= 0 {
-		w := e.waiters[last]
-		e.waiters = e.waiters[:last]
-		return w
-	}
-	return waiters.Get().(*waiter)
-}
-
-func (e *Engine) recycleWaiter(w *waiter) {
-	w.reset()
-	if len(e.waiters) < spare {
-		e.waiters = append(e.waiters, w)
-	}
-}
-
 // await waits until done returns true, and calls it whenever w is woken. e.mu is held, also while
 // done runs, and released while await sleeps.
 func (e *Engine) await(w *waiter, done func() bool) error {
@@ -101,18 +82,16 @@ func (e *Engine) sleep(w *waiter) {
 	if w.woken.Load() {
 		w.woken.Store(false)
 	}
-	if e.poller.free() && e.spin(w) {
-		return
+	p := &e.conns.poller
+	if p.free() {
+		woken := p.spin(w, e.conns.ringOf(w))
+		if e.finished.undrained {
+			e.drainFinished()
+		}
+		p.leave()
+		if woken {
+			return
+		}
 	}
-	e.sleeps++
-	w.number = e.sleeps
-	e.sleepers = append(e.sleepers, w)
-	e.poller.watch()
-	e.recallAll()
-	e.mu.Unlock()
-	<-w.changed
-	e.mu.Lock()
-	w.stale = false
-	i := slices.Index(e.sleepers, w)
-	e.sleepers = slices.Delete(e.sleepers, i, i+1)
+	p.sleep(w)
 }

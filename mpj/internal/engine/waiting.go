@@ -10,29 +10,26 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := Waiting{Known: !e.poller.spinning || e.poller.dozing, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
-	waiters := e.sleepers[:len(e.sleepers):len(e.sleepers)]
-	if e.poller.dozing {
-		waiters = append(waiters, e.poller.awaited)
-	}
-	for _, in := range e.inlets {
-		if in != nil && in.loan != nil && in.loan.borrowed {
-			waiters = append(waiters, in.loan.borrower)
-		}
-	}
+	waiters, known := e.conns.poller.asleep()
+	w := Waiting{Known: known, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
 	for _, s := range waiters {
 		calls, ok := e.calls(s)
 		w.Calls, w.Known = append(w.Calls, calls...), w.Known && ok
 	}
-	for rank := range e.view.N {
-		if o := e.outlets[rank]; o != nil && o.seq > o.uncounted {
+	e.direct.count(&w)
+	return w
+}
+
+// count adds to w the numbers of frames sent to and received from each rank.
+func (d *direct) count(w *Waiting) {
+	for rank, link := range d.inflows {
+		if o := d.e.conns.outlets[rank]; o != nil && o.seq > o.uncounted {
 			w.Sent[rank] = o.seq - o.uncounted
 		}
-		if in := e.inlets[rank]; in != nil && in.link != nil && in.link.seq > in.link.uncounted {
-			w.Received[rank] = in.link.seq - in.link.uncounted
+		if link != nil && link.seq > link.uncounted {
+			w.Received[rank] = link.seq - link.uncounted
 		}
 	}
-	return w
 }
 
 // calls returns the calls in which one goroutine waits. It returns false if they are not known or
@@ -97,9 +94,9 @@ func (e *Engine) SendUncounted(context uint32, dest int, payload []byte) error {
 	if err := e.sendable(dest, payload); err != nil {
 		return err
 	}
-	o := e.outlet(view.Process{Rank: dest})
+	o := e.conns.outlet(view.Process{Rank: dest})
 	o.uncounted++
-	e.sendEagerly(o, context, 0, payload)
+	e.direct.sendEagerly(o, context, 0, payload)
 	return nil
 }
 
@@ -111,6 +108,6 @@ func (e *Engine) RecvUncounted(context uint32, source int) ([]byte, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.inlets[source].link.uncounted++
+	e.direct.inflows[source].uncounted++
 	return b, nil
 }

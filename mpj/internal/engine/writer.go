@@ -13,7 +13,8 @@ const noRank = -1
 
 // writeNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
 // For a small message, this saves two switches of goroutines. e.mu is held, but not while it writes.
-func (e *Engine) writeNow(o *outlet) {
+func (o *outlet) writeNow() {
+	e := o.e
 	n := len(o.queue) - o.written
 	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
 		o.signal()
@@ -30,43 +31,49 @@ func (e *Engine) writeNow(o *outlet) {
 	err := sender.Send(o.frames...)
 	e.mu.Lock()
 	clear(o.frames)
-	e.wrote(o, n, err)
+	o.wrote(n, err)
 	if o.broken || o.written < len(o.queue) || o.dropped {
 		o.signal()
 	}
 }
 
-// writeTo writes the frames that put left to the calling goroutine because e.writes was rank. e.mu
-// is held, but not while it writes.
-func (e *Engine) writeTo(rank int) {
-	if e.writes != rank {
+// deferWrites makes put leave the writing to a rank's channels to the calling goroutine, which calls
+// writeTo before it releases the mutex.
+func (c *connections) deferWrites(rank int) { c.writes = rank }
+
+// writeTo writes the frames that put left to the calling goroutine because of deferWrites. e.mu is
+// held, but not while it writes.
+func (c *connections) writeTo(rank int) {
+	if c.writes != rank {
 		return
 	}
-	e.writes = noRank
-	for k := range e.view.R {
-		o := e.outlets[e.index(view.Process{Rank: rank, Replica: k})]
+	c.writes = noRank
+	for k := range c.replicas {
+		o := c.outlets[c.index(view.Process{Rank: rank, Replica: k})]
 		if o != nil && o.ring == nil && o.written < len(o.queue) {
-			e.writeNow(o)
+			o.writeNow()
 		}
 	}
 }
 
 // wrote records that n frames of the queue have been written to the channel.
-func (e *Engine) wrote(o *outlet, n int, err error) {
+func (o *outlet) wrote(n int, err error) {
+	e := o.e
 	o.writing, o.again = false, false
 	switch {
 	case o.dropped:
 	case err != nil:
 		o.broken = true
 	case e.protected != nil: // the protocol keeps the frames that may have to be sent again
-		e.pop(o, n)
+		o.pop(n)
 	default:
-		e.popArrived(o)
+		o.popArrived()
 	}
 }
 
 // write is the goroutine of o.
-func (e *Engine) write(o *outlet) {
+func (o *outlet) write() {
+	e := o.e
 	defer e.running.Done()
 	defer func() {
 		if o.sender != nil && o.ring == nil {
@@ -76,9 +83,9 @@ func (e *Engine) write(o *outlet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var frames []frame.Frame
-	for e.due(o) {
+	for o.due() {
 		if o.sender == nil {
-			if !e.connect(o) || o.ring != nil {
+			if !o.connect() || o.ring != nil {
 				return
 			}
 			continue
@@ -93,7 +100,7 @@ func (e *Engine) write(o *outlet) {
 		e.mu.Unlock()
 		err := sender.Send(frames...)
 		e.mu.Lock()
-		e.wrote(o, len(frames), err)
+		o.wrote(len(frames), err)
 		clear(frames)
 		frames = frames[:0]
 	}
@@ -101,7 +108,8 @@ func (e *Engine) write(o *outlet) {
 
 // due waits until the goroutine of o has work to do, and returns false when o is dropped. e.mu is
 // held, but not while it waits.
-func (e *Engine) due(o *outlet) bool {
+func (o *outlet) due() bool {
+	e := o.e
 	for {
 		if o.dropped {
 			return false
@@ -128,7 +136,7 @@ func (e *Engine) due(o *outlet) bool {
 			e.mu.Lock()
 			o.broken = true
 			if o.writing {
-				e.pause(o, reopenFirst) // the writer will also notice the break
+				o.pause(reopenFirst) // the writer will also notice the break
 			}
 		}
 	}
