@@ -7,12 +7,10 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 // and was not requested.
 func (e *Engine) keepNotice(b *mailbox, m message) {
 	b.notice = true
-	b.add(m)
-	for i := len(b.posts) - 1; i >= 0; i-- {
-		if r := b.posts[i]; r.tag == AnyTag {
-			b.removePost(i)
-			r.err = ErrNotice
-			r.finish()
+	b.Keep(m)
+	for r := range b.Posts() {
+		if r.Tag == AnyTag {
+			b.endPost(requestOf(r), ErrNotice)
 		}
 	}
 	for _, o := range e.outlets {
@@ -40,7 +38,7 @@ func (e *Engine) abandonSend(r *Request) {
 // detach ends an announced send for its caller, before the receiver has requested the payload. The
 // receiver may still request the payload, so detach copies it.
 func (e *Engine) detach(r *Request) {
-	o := e.outlet(view.Process{Rank: r.source})
+	o := e.outlet(view.Process{Rank: r.Source})
 	for name, other := range o.announced {
 		if other == r {
 			rest := *r
@@ -107,9 +105,10 @@ func (e *Engine) Abandon(context uint32) {
 	}
 	b := e.mailbox(context)
 	b.abandoned = true
-	for len(b.unexpected) > 0 {
-		e.discard(b.removeMessage(0))
-	}
+	b.Remove(func(m *message) bool {
+		e.discard(*m)
+		return true
+	})
 	e.leave()
 }
 
@@ -118,9 +117,9 @@ func (e *Engine) discard(m message) {
 	switch {
 	case e.protocol != nil:
 		e.takeUnreceived(m)
-	case m.sender != nil:
-		e.sentToSelf(m.sender)
-	case m.announced:
+	case senderOf(&m) != nil:
+		e.sentToSelf(senderOf(&m))
+	case m.Ref != nil:
 		e.answer(e.inlets[m.Source].from, m.Seq, notNeeded)
 	default:
 		e.consume(m)

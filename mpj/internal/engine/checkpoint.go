@@ -61,7 +61,7 @@ func (e *Engine) Checkpoint(c Checkpoint) error {
 // decision.
 func (e *Engine) underWay() bool {
 	for _, b := range e.mailboxes {
-		if len(b.posts) > 0 {
+		if b.Posted() {
 			return true
 		}
 	}
@@ -103,8 +103,8 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 		if b.points > 0 {
 			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
 		}
-		for i := range b.unexpected {
-			s.Unreceived = append(s.Unreceived, b.unexpected[i].Message)
+		for m := range b.Messages() {
+			s.Unreceived = append(s.Unreceived, unreceivedMessage(m, e.self.Rank))
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
@@ -166,12 +166,11 @@ func (e *Engine) resume(c Checkpoint) error {
 // goTo sets the mailboxes, steps, flows and clock to their state in the snapshot.
 func (e *Engine) goTo(s *protection.Snapshot) {
 	for _, b := range e.mailboxes {
-		b.unexpected, b.space, b.present = nil, nil, nil
+		b.Clear()
 	}
-	for _, m := range s.Unreceived {
-		b := e.mailbox(m.Context)
-		b.arrivals++
-		b.add(message{Message: m, arrival: b.arrivals})
+	for i := range s.Unreceived {
+		m := arrivedMessage(&s.Unreceived[i])
+		e.mailbox(m.Context).Keep(m)
 	}
 	for _, at := range s.Points {
 		e.mailbox(at.Context).points = at.Seq

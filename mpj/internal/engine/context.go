@@ -58,8 +58,8 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
 	values, err := e.decide(e.nextPoint(inContext), w, func() ([]uint64, bool) {
-		if m, ok := b.probe(source, tag); ok {
-			return valuesOf(statusOf(m)), true
+		if m, ok := b.Probe(source, tag); ok {
+			return valuesOf(statusOf(*m)), true
 		}
 		return nil, ctx.Err() != nil
 	})

@@ -88,11 +88,12 @@ func (e *Engine) decode(outcome []byte) ([]uint64, error) {
 	return values, err
 }
 
-// propose passes the message that is bound to wildcard r to the protocol as its outcome.
-func (e *Engine) propose(r *Request) {
-	e.open[r.point] = &decision{request: r}
-	outcome := encodeOutcome(uint64(r.bound.Source), r.bound.Seq)
-	e.apply(e.protocol.Decide(protection.Determinant{Point: r.point, Outcome: outcome}))
+// propose passes m, the message that wildcard r proposes, to the protocol as its outcome.
+func (e *Engine) propose(r *Request, m message) {
+	point := r.point()
+	e.open[point] = &decision{request: r}
+	outcome := encodeOutcome(uint64(m.Source), m.Seq)
+	e.apply(e.protocol.Decide(protection.Determinant{Point: point, Outcome: outcome}))
 }
 
 // decided applies an outcome that the program may now see.
@@ -115,8 +116,8 @@ func (e *Engine) decided(det protection.Determinant) {
 		return
 	}
 	b := e.mailbox(det.Context)
-	if b.decide(d.request, source, seq) {
-		e.complete(d.request, d.request.bound)
+	if m, done := b.Decide(&d.request.Recv, source, seq); done {
+		e.complete(d.request, m)
 	}
 	e.settle(b)
 	if e.anyFinished {
@@ -142,9 +143,9 @@ func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) 
 func (e *Engine) stepDown() {
 	e.decider = false
 	for _, b := range e.mailboxes {
-		for _, r := range b.posts {
-			if r.wildcard && !r.exact && !r.proposed {
-				e.open[r.point] = &decision{request: r}
+		for posted := range b.Posts() {
+			if r := requestOf(posted); r.Wild != nil && r.Wild.Open() {
+				e.open[r.point()] = &decision{request: r}
 			}
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
@@ -75,7 +74,7 @@ func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 // deliverDirect gives m to the receive that matches m, or keeps m.
 func (e *Engine) deliverDirect(m message) {
 	b := e.mailbox(m.Context)
-	if r := b.claim(m.Source, m.Tag); r != nil {
+	if r := requestOf(b.Claim(m.Source, m.Tag)); r != nil {
 		e.give(r, m)
 		return
 	}
@@ -83,14 +82,14 @@ func (e *Engine) deliverDirect(m message) {
 		e.discard(m)
 		return
 	}
-	if m.announced && e.ending {
+	if m.Ref != nil && e.ending {
 		e.refuse(m)
 		return
 	}
 	if m.Tag == NoticeTag {
 		e.keepNotice(b, m)
 	} else {
-		b.add(m)
+		b.Keep(m)
 	}
 	b.wakeProbes()
 }
@@ -99,12 +98,12 @@ func (e *Engine) deliverDirect(m message) {
 func (e *Engine) give(r *Request, m message) {
 	r.status = statusOf(m)
 	switch {
-	case r.hold:
-		r.bound = m
+	case r.hold != nil:
+		*r.hold = m
 		r.finish()
-	case m.sender != nil:
-		e.copySelf(r, m.sender)
-	case m.announced:
+	case senderOf(&m) != nil:
+		e.copySelf(r, senderOf(&m))
+	case m.Ref != nil:
 		e.clear(r, m)
 	default:
 		e.consume(m)
@@ -128,11 +127,11 @@ func (e *Engine) claim(link *inflow, from view.Process, h frame.Header) []byte {
 		if h.Kind == frame.Body {
 			link.request = link.cleared[nameOf(h)]
 		} else {
-			link.request = e.mailbox(h.Context).claim(from.Rank, h.Tag)
+			link.request = requestOf(e.mailbox(h.Context).Claim(from.Rank, h.Tag))
 		}
 	}
 	r := link.request
-	if r == nil || r.hold || r.whole && h.Kind == frame.Data || h.Size > uint64(len(r.buf)) {
+	if r == nil || r.hold != nil || r.whole && h.Kind == frame.Data || h.Size > uint64(len(r.buf)) {
 		return nil
 	}
 	return r.buf[:h.Size:h.Size]
@@ -182,14 +181,22 @@ func (e *Engine) takeDirect(in *inlet, f *frame.Frame) error {
 	return fmt.Errorf("not allowed without replicas")
 }
 
+// dataMessage returns the message in a Data frame from rank source.
+func dataMessage(f *frame.Frame, source int) message {
+	return message{
+		Context: f.Context, Tag: f.Tag, Source: source, Seq: f.Seq,
+		Size: len(f.Payload), Payload: f.Payload, Sync: f.Sync,
+	}
+}
+
 func (e *Engine) takeData(in *inlet, f *frame.Frame) {
 	r := in.link.request
 	in.link.request = nil
 	switch {
 	case r == nil:
-		e.deliverDirect(message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
-	case r.hold || r.whole || len(f.Payload) > len(r.buf):
-		e.give(r, message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
+		e.deliverDirect(dataMessage(f, in.from.Rank))
+	case r.hold != nil || r.whole || len(f.Payload) > len(r.buf):
+		e.give(r, dataMessage(f, in.from.Rank))
 	default: // the payload is in the receive's buffer
 		e.consumed(in, len(f.Payload))
 		r.status = Status{Source: in.from.Rank, Tag: f.Tag, Size: len(f.Payload)}

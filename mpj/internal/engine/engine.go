@@ -333,48 +333,6 @@ func (e *Engine) mailbox(context uint32) *mailbox {
 	return b
 }
 
-func (e *Engine) deliver(m protection.Message) {
-	b := e.mailbox(m.Context)
-	if b.abandoned {
-		e.takeUnreceived(message{Message: m})
-		return
-	}
-	if r, m, ok := b.arrive(m, e.decider); ok {
-		e.matched(r, m)
-	} else if e.ending {
-		e.dropUnreceived(&b.unexpected[len(b.unexpected)-1])
-	}
-	b.wakeProbes()
-}
-
-// settle makes all matches that have become possible in b.
-func (e *Engine) settle(b *mailbox) {
-	for {
-		r, m, ok := b.match(e.decider, func(*Request) bool { return true })
-		if !ok {
-			b.wakeProbes()
-			return
-		}
-		e.matched(r, m)
-	}
-}
-
-// matched completes r with m. For a wildcard whose outcome is not decided, it proposes m instead.
-func (e *Engine) matched(r *Request, m message) {
-	if r.proposed {
-		e.propose(r)
-		return
-	}
-	e.complete(r, m)
-}
-
-// complete ends receive r with m.
-func (e *Engine) complete(r *Request, m message) {
-	e.take(&m.Message)
-	e.report(m)
-	r.complete(m)
-}
-
 // Fail stops the engine: every waiting call and every later call returns err. Later calls of Fail
 // have no effect.
 func (e *Engine) Fail(err error) {

@@ -118,21 +118,21 @@ func (e *Engine) announcements() (all []*Request) {
 
 // refuseAll refuses the announced messages in b.
 func (e *Engine) refuseAll(b *mailbox) {
-	for i := 0; i < len(b.unexpected); {
-		if !b.unexpected[i].announced {
-			i++
-			continue
+	b.Remove(func(m *message) bool {
+		if m.Ref == nil {
+			return false
 		}
-		e.refuse(b.removeMessage(i))
-	}
+		e.refuse(*m)
+		return true
+	})
 }
 
 // refuse tells the sender of an announced message that it will not be received, and records the
 // message for Unmatched.
 func (e *Engine) refuse(m message) {
 	e.refused = append(e.refused, Unmatched{Context: m.Context, Status: statusOf(m)})
-	if m.sender != nil {
-		e.sentToSelf(m.sender)
+	if sender := senderOf(&m); sender != nil {
+		e.sentToSelf(sender)
 		return
 	}
 	e.answer(view.Process{Rank: m.Source}, m.Seq, notNeeded)

@@ -98,7 +98,7 @@ func (e *Engine) endHeldOf(r *Request) {
 
 // take records that the program has received m. Occasionally it reports the received bytes to the
 // replicas of the source.
-func (e *Engine) take(m *protection.Message) {
+func (e *Engine) take(m *message) {
 	if e.protocol == nil {
 		return
 	}
@@ -115,7 +115,7 @@ func (e *Engine) take(m *protection.Message) {
 
 // takeUnreceived records that the program will never receive m.
 func (e *Engine) takeUnreceived(m message) {
-	e.take(&m.Message)
+	e.take(&m)
 	e.report(m)
 }
 
@@ -177,8 +177,8 @@ func (e *Engine) addFlows(before view.View) {
 func (e *Engine) endFlows() {
 	e.ending = true
 	for _, b := range e.mailboxes {
-		for i := range b.unexpected {
-			e.dropUnreceived(&b.unexpected[i])
+		for m := range b.Messages() {
+			e.dropUnreceived(m)
 		}
 	}
 }
@@ -190,5 +190,5 @@ func (e *Engine) dropUnreceived(m *message) {
 	if m.Tag == engineapi.ReasonTag && len(m.Payload) <= engineapi.ReasonMost {
 		return
 	}
-	m.announced, m.full, m.Payload = true, len(m.Payload), nil
+	m.Payload = nil
 }

@@ -86,8 +86,8 @@ func (e *Engine) hasEnough() bool {
 // unreceived returns the number of bytes of messages that no receive has matched.
 func (e *Engine) unreceived() (bytes int) {
 	for _, b := range e.mailboxes {
-		for i := range b.unexpected {
-			bytes += b.unexpected[i].size()
+		for m := range b.Messages() {
+			bytes += m.Size
 		}
 	}
 	return bytes

@@ -61,10 +61,10 @@ func (e *Engine) lend(in *inlet, timer *time.Timer) {
 
 // lender returns the inlet that r waits for, if it is lent and not borrowed.
 func (e *Engine) lender(r *Request) *inlet {
-	if e.loans == 0 || r.source == AnySource || r.whole || len(e.sleepers) > 0 {
+	if e.loans == 0 || r.Source == AnySource || r.whole || len(e.sleepers) > 0 {
 		return nil
 	}
-	from, ok := e.view.Master(r.source)
+	from, ok := e.view.Master(r.Source)
 	if !ok {
 		return nil
 	}

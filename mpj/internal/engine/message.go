@@ -6,6 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // MaxMessage is the length in bytes of the longest message.
@@ -103,7 +104,7 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
 	switch {
 	case e.protocol == nil:
-		r.source = dest // the rank whose answer r waits for
+		r.Source = dest // the rank whose answer r waits for
 		if mode == Standard && dest != e.self.Rank && e.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
 		}
@@ -120,44 +121,41 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.err != nil {
 		return e.err
 	}
-	r.context, r.source, r.tag = context, source, tag
+	r.context, r.Source, r.Tag, r.Owner = context, source, tag, r
 	b := e.mailbox(context)
 	if e.protocol == nil {
-		if m, ok := b.find(r); ok {
+		if m, result := b.Post(&r.Recv, true); result == match.Matched {
 			e.give(r, m)
 		} else if b.notice && tag == AnyTag {
-			r.err = ErrNotice
-			r.finish()
-		} else {
-			b.append(r)
+			b.endPost(r, ErrNotice)
 		}
 		return nil
 	}
-	if r.wildcard = source == AnySource; r.wildcard {
-		r.point = e.nextPoint(context)
+	if source == AnySource {
+		r.Wild = &match.Wild{Point: match.Point(e.nextPoint(context))}
 		if err := e.preset(r); err != nil {
 			return err
 		}
 	}
-	if m, ok := b.post(r, e.decider); ok {
-		e.matched(r, m)
-	}
+	m, result := b.Post(&r.Recv, e.decider)
+	e.matched(r, m, result)
 	return nil
 }
 
 // preset prepares wildcard r. If its outcome is already known, r becomes exact; if another process
 // decides, r waits for the outcome.
 func (e *Engine) preset(r *Request) error {
-	if outcome, ok := e.early[r.point]; ok {
-		delete(e.early, r.point)
+	point := r.point()
+	if outcome, ok := e.early[point]; ok {
+		delete(e.early, point)
 		source, seq, err := e.decodeName(outcome)
 		if err != nil {
 			e.fail(err)
 			return err
 		}
-		r.exact, r.source, r.seq = true, source, seq
+		r.Assign(source, seq)
 	} else if !e.decider {
-		e.open[r.point] = &decision{request: r}
+		e.open[point] = &decision{request: r}
 	}
 	return nil
 }

@@ -11,8 +11,10 @@ import (
 func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	var found Status
 	look := func(b *mailbox) bool {
-		m, ok := b.probe(source, tag)
-		found = statusOf(m)
+		m, ok := b.Probe(source, tag)
+		if ok {
+			found = statusOf(*m)
+		}
 		return ok
 	}
 	w := waiters.Get().(*waiter)
@@ -54,8 +56,8 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok boo
 	defer w.put()
 	b := e.mailbox(context)
 	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
-		if m, ok := b.probe(source, tag); ok {
-			return valuesOf(statusOf(m)), true
+		if m, ok := b.Probe(source, tag); ok {
+			return valuesOf(statusOf(*m)), true
 		}
 		return nil, true
 	})

@@ -101,7 +101,7 @@ func (e *Engine) arrivedReceipt(from view.Process, f frame.Header) {
 // hasMatched reports whether a message has arrived and was matched or will never be matched.
 func (e *Engine) hasMatched(name messageID) bool {
 	return e.protocol.Received(name.context, name.rank) >= name.seq &&
-		(e.ending || !e.mailbox(name.context).has(name.rank, name.seq))
+		(e.ending || !e.mailbox(name.context).Has(name.rank, name.seq))
 }
 
 // answerAsked answers the processes that have asked about messages that are received in a

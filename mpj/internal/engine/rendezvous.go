@@ -5,14 +5,13 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // announce sends the header of a message whose payload follows on request. r is done once the
 // payload has been sent or is not needed.
 func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
-	r.context, r.source, r.tag = context, dest, tag                        // dest will request the payload
+	r.context, r.Source, r.Tag = context, dest, tag                        // dest will request the payload
 	if dest != e.self.Rank && e.outlet(view.Process{Rank: dest}).dropped { // dest has finished
 		r.finish()
 		return
@@ -21,7 +20,7 @@ func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, paylo
 	e.bodies++
 	if dest == e.self.Rank {
 		m := e.toSelf(context, tag, nil)
-		m.announced, m.full, m.sender = true, len(payload), r
+		m.Size, m.Ref = len(payload), r
 		e.deliverDirect(m)
 		return
 	}
@@ -59,9 +58,9 @@ func (e *Engine) clear(r *Request, m message) {
 	in := e.inlets[m.Source]
 	switch {
 	case r.whole:
-		r.payload = make([]byte, m.full)
+		r.payload = make([]byte, m.Size)
 		r.buf = r.payload
-	case m.full > len(r.buf):
+	case m.Size > len(r.buf):
 		e.answer(in.from, m.Seq, notNeeded)
 		r.finish()
 		return
@@ -100,16 +99,16 @@ func (e *Engine) answer(to view.Process, name uint64, need uint32) {
 }
 
 func (e *Engine) takeAnnounce(in *inlet, f *frame.Frame) error {
-	m := message{announced: true, full: int(f.Rank)}
+	m := dataMessage(f, in.from.Rank)
+	m.Size, m.Payload, m.Ref = int(f.Rank), nil, in.link
 	switch len(f.Payload) {
 	case 0:
 	case addressSize:
-		m.address = binary.LittleEndian.Uint64(f.Payload)
+		m.Address = binary.LittleEndian.Uint64(f.Payload)
 	default:
 		return fmt.Errorf("announcement with a payload of %d bytes", len(f.Payload))
 	}
 	f.Payload = nil // the memory is reused
-	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
 	e.deliverDirect(m)
 	return nil
 }

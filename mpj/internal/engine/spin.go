@@ -103,10 +103,10 @@ func (e *Engine) pollFor(w *waiter) bool {
 // ringOf returns the inlet of the rank that w waits for, if that inlet is a ring.
 func (e *Engine) ringOf(w *waiter) *inlet {
 	r := w.request
-	if r == nil || r.operation || r.source < 0 || e.protocol != nil {
+	if r == nil || r.operation || r.Source < 0 || e.protocol != nil {
 		return nil
 	}
-	if in := e.inlets[r.source]; in != nil && in.ring != nil {
+	if in := e.inlets[r.Source]; in != nil && in.ring != nil {
 		return in
 	}
 	return nil

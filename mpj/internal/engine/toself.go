@@ -1,9 +1,5 @@
 package engine
 
-import (
-	"github.com/p2pmpi/p2pmpi/internal/protection"
-)
-
 // selfLimit is the longest message of a process to itself, in bytes, that is copied before its
 // receive is posted.
 const selfLimit = 64 << 10
@@ -11,18 +7,18 @@ const selfLimit = 64 << 10
 // toSelf returns a message of this process to itself.
 func (e *Engine) toSelf(context uint32, tag int32, payload []byte) message {
 	e.selfSeq++
-	return message{Message: protection.Message{
-		Context: context, Source: e.self.Rank, Dest: e.self.Rank, Tag: tag, Seq: e.selfSeq, Payload: payload,
-	}}
+	return message{
+		Context: context, Source: e.self.Rank, Tag: tag, Seq: e.selfSeq, Size: len(payload), Payload: payload,
+	}
 }
 
 // sendToSelf delivers a message to this process if a posted receive matches it, or if it is short
 // and within the credit. It reports whether the message was delivered.
 func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
 	b := e.mailbox(context)
-	if r := b.claim(e.self.Rank, tag); r != nil {
+	if r := requestOf(b.Claim(e.self.Rank, tag)); r != nil {
 		m := e.toSelf(context, tag, payload)
-		if r.hold || r.whole {
+		if r.hold != nil || r.whole {
 			m.Payload = duplicate(payload)
 			e.give(r, m)
 			return true
@@ -38,7 +34,7 @@ func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
 		return false
 	}
 	e.selfBytes += len(payload)
-	b.add(e.toSelf(context, tag, duplicate(payload)))
+	b.Keep(e.toSelf(context, tag, duplicate(payload)))
 	return true
 }
 

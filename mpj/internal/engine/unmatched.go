@@ -13,8 +13,8 @@ func (e *Engine) Unmatched() []Unmatched {
 	e.advance()
 	all := slices.Clone(e.refused)
 	for context, b := range e.mailboxes {
-		for _, m := range b.unexpected {
-			all = append(all, Unmatched{Context: context, Status: statusOf(m)})
+		for m := range b.Messages() {
+			all = append(all, Unmatched{Context: context, Status: statusOf(*m)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Unmatched) int { return cmp.Compare(a.Context, b.Context) })
