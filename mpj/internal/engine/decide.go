@@ -37,11 +37,11 @@ func (b *mailbox) nextPoint(context uint32) protection.Point {
 	return protection.Point{Context: context, Index: b.points}
 }
 
-// decide waits for the outcome of point p. The decider calls choose whenever w is woken, until it
-// returns an outcome. e.mu is held.
-func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
+// decide waits for the outcome of point p, which is the choice of w. The decider chooses whenever w
+// is woken, until there is an outcome. The outcome is valid until w is used again. e.mu is held.
+func (e *Engine) decide(p protection.Point, w *waiter) ([]uint64, error) {
 	if e.protocol == nil {
-		return e.choose(w, choose)
+		return e.choose(w)
 	}
 	if outcome, ok := e.early[p]; ok {
 		delete(e.early, p)
@@ -52,7 +52,7 @@ func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, 
 	proposed := false
 	err := e.await(w, func() bool {
 		if e.decider && !d.decided && !proposed {
-			if values, ok := choose(); ok {
+			if values, ok := e.outcome(w); ok {
 				proposed = true
 				e.apply(e.protocol.Decide(protection.Determinant{Point: p, Outcome: encodeOutcome(values...)}))
 			}
@@ -67,13 +67,13 @@ func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, 
 }
 
 // choose waits for the outcome of a point in an engine without a protocol.
-func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uint64, err error) {
+func (e *Engine) choose(w *waiter) (values []uint64, err error) {
 	if e.err != nil {
 		return nil, e.err
 	}
 	e.advance()
 	err = e.await(w, func() (ok bool) {
-		values, ok = choose()
+		values, ok = e.outcome(w)
 		return ok
 	})
 	return values, err
@@ -162,17 +162,18 @@ func (e *Engine) takeOver() {
 }
 
 // decideRequests decides the outcome of a call about requests: the indices of completed requests.
-func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (indices []int, err error) {
+func (e *Engine) decideRequests(rs []*Request, c choice) (indices []int, err error) {
 	defer func() { yieldUnless(len(indices) > 0) }()
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	w.requests = rs
+	c.requests = rs
+	w.requests, w.choice = rs, c
 	for _, r := range rs {
 		r.waiter = w
 	}
-	values, err := e.decide(e.nextPoint(decisionContext), w, choose)
+	values, err := e.decide(e.nextPoint(decisionContext), w)
 	for _, r := range rs {
 		r.waiter = nil
 	}
@@ -201,9 +202,8 @@ func (e *Engine) Wtime() float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
-		return []uint64{math.Float64bits(e.clock().Seconds() + e.clockOffset)}, true
-	})
+	w.choice = choice{kind: clockTime}
+	values, err := e.decide(e.nextPoint(decisionContext), w)
 	if err == nil && len(values) == 1 {
 		e.time = math.Float64frombits(values[0])
 		if now := e.clock().Seconds(); !e.decider || e.time > now+e.clockOffset {

@@ -39,12 +39,8 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 		e.give(r, found)
 		return m, r.status, true, nil
 	}
-	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
-		if m, ok := b.Probe(source, tag); ok {
-			return []uint64{uint64(m.Source), m.Seq}, true
-		}
-		return nil, true
-	})
+	w.choice = choice{kind: probedName, box: b, source: source, tag: tag}
+	values, err := e.decide(e.nextPoint(context), w)
 	if err != nil || len(values) == 0 {
 		return nil, Status{}, false, err
 	}
