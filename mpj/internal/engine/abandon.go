@@ -7,12 +7,10 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 // and was not requested.
 func (d *direct) keepNotice(b *mailbox, m message) {
 	b.notice = true
-	b.add(m)
-	for i := len(b.posts) - 1; i >= 0; i-- {
-		if r := b.posts[i]; r.tag == AnyTag {
-			b.removePost(i)
-			r.err = ErrNotice
-			r.finish()
+	b.Keep(m)
+	for r := range b.Posts() {
+		if r.Tag == AnyTag {
+			b.endPost(requestOf(r), ErrNotice)
 		}
 	}
 	for _, o := range d.e.conns.outlets {
@@ -40,7 +38,7 @@ func (e *Engine) abandonSend(r *Request) {
 // detach ends an announced send for its caller, before the receiver has requested the payload. The
 // receiver may still request the payload, so detach copies it.
 func (d *direct) detach(r *Request) {
-	o := d.e.conns.outlet(view.Process{Rank: r.source})
+	o := d.e.conns.outlet(view.Process{Rank: r.Source})
 	for name, other := range o.announced {
 		if other == r {
 			rest := *r
@@ -107,22 +105,23 @@ func (e *Engine) Abandon(context uint32) {
 	}
 	b := e.mailbox(context)
 	b.abandoned = true
-	for len(b.unexpected) > 0 {
-		if m := b.removeMessage(0); e.protected != nil {
-			e.protected.takeUnreceived(m) // it has been acknowledged already
+	b.Remove(func(m *message) bool {
+		if e.protected != nil {
+			e.protected.takeUnreceived(*m) // it has been acknowledged already
 		} else {
-			e.direct.discard(m)
+			e.direct.discard(*m)
 		}
-	}
+		return true
+	})
 	e.conns.poller.leave()
 }
 
 // discard drops m.
 func (d *direct) discard(m message) {
 	switch {
-	case m.sender != nil:
-		d.sentToSelf(m.sender)
-	case m.announced:
+	case senderOf(&m) != nil:
+		d.sentToSelf(senderOf(&m))
+	case m.Ref != nil:
 		d.answer(view.Process{Rank: m.Source}, m.Seq, notNeeded)
 	default:
 		d.consume(m)

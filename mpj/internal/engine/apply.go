@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // outputs holds the deliveries and outcomes that the protocol has returned and that have not taken
@@ -88,17 +89,18 @@ func (p *protected) carryOut() {
 	o.running = false
 }
 
-// deliver gives m to the receive that matches m, or keeps m.
+// deliver gives a message of the protocol to the receive that matches it, or keeps the message.
 func (p *protected) deliver(m protection.Message) {
 	b := p.mailbox(m.Context)
 	if b.abandoned {
-		p.takeUnreceived(message{Message: m})
+		p.takeUnreceived(arrivedMessage(&m))
 		return
 	}
-	if r, m, ok := b.arrive(m, p.decisions.decider); ok {
-		p.matched(r, m)
+	r, taken, result := b.Arrive(arrivedMessage(&m), p.decisions.decider)
+	if result != match.Waits {
+		p.matched(requestOf(r), taken, result)
 	} else if p.finish.ending {
-		p.finish.drop(&b.unexpected[len(b.unexpected)-1])
+		p.finish.drop(b.Last())
 	}
 	b.wakeProbes()
 }
@@ -106,33 +108,35 @@ func (p *protected) deliver(m protection.Message) {
 // settle makes all matches that have become possible in b.
 func (p *protected) settle(b *mailbox) {
 	for {
-		r, m, ok := b.match(p.decisions.decider, func(*Request) bool { return true })
-		if !ok {
+		r, m, result := b.Next(p.decisions.decider)
+		if result == match.Waits {
 			b.wakeProbes()
 			return
 		}
-		p.matched(r, m)
+		p.matched(requestOf(r), m, result)
 	}
 }
 
-// matched completes r with m. For a wildcard whose outcome is not decided, it proposes m instead.
-func (p *protected) matched(r *Request, m message) {
-	if r.proposed {
-		p.decisions.propose(r)
-		return
+// matched completes r with m if r has matched m, and proposes m if r is a wildcard whose outcome is
+// not decided.
+func (p *protected) matched(r *Request, m message, result match.Result) {
+	switch result {
+	case match.Proposed:
+		p.decisions.propose(r, m)
+	case match.Matched:
+		p.complete(r, m)
 	}
-	p.complete(r, m)
 }
 
 // complete ends receive r with m.
 func (p *protected) complete(r *Request, m message) {
-	p.windows.take(&m.Message)
+	p.windows.take(&m)
 	p.notices.matched(m)
 	r.complete(m)
 }
 
 // takeUnreceived records that the program will never receive m.
 func (p *protected) takeUnreceived(m message) {
-	p.windows.take(&m.Message)
+	p.windows.take(&m)
 	p.notices.matched(m)
 }

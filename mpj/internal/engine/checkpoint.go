@@ -93,7 +93,7 @@ func (c *checkpointing) save(program Checkpoint, d *messagelog.Draft) error {
 // decision.
 func (c *checkpointing) underWay() bool {
 	for _, b := range c.p.mailboxes() {
-		if len(b.posts) > 0 {
+		if b.Posted() {
 			return true
 		}
 	}
@@ -135,8 +135,8 @@ func (c *checkpointing) snapshot(own []byte) protection.Snapshot {
 		if b.points > 0 {
 			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
 		}
-		for i := range b.unexpected {
-			s.Unreceived = append(s.Unreceived, b.unexpected[i].Message)
+		for m := range b.Messages() {
+			s.Unreceived = append(s.Unreceived, unreceivedMessage(m, c.p.self().Rank))
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(c.p.decisions.time))
@@ -199,12 +199,11 @@ func (c *checkpointing) resume(program Checkpoint) error {
 // goTo sets the mailboxes, steps, windows and clock to their state in the snapshot.
 func (c *checkpointing) goTo(s *protection.Snapshot) {
 	for _, b := range c.p.mailboxes() {
-		b.unexpected, b.space, b.present = nil, nil, nil
+		b.Clear()
 	}
-	for _, m := range s.Unreceived {
-		b := c.p.mailbox(m.Context)
-		b.arrivals++
-		b.add(message{Message: m, arrival: b.arrivals})
+	for i := range s.Unreceived {
+		m := arrivedMessage(&s.Unreceived[i])
+		c.p.mailbox(m.Context).Keep(m)
 	}
 	for _, at := range s.Points {
 		c.p.mailbox(at.Context).points = at.Seq

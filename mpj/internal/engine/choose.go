@@ -11,9 +11,8 @@ func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
-		return []uint64{choose()}, true
-	})
+	w.choice = choice{kind: chosenNumber, number: choose}
+	values, err := e.decide(e.nextPoint(context), w)
 	if err != nil || len(values) != 1 {
 		return 0, orMalformed(err)
 	}

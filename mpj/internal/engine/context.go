@@ -38,12 +38,8 @@ func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err er
 	defer e.wakes(ctx, w)()
 	r.waiter = w
 	defer func() { r.waiter = nil }()
-	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
-		if r.done {
-			return []uint64{1}, true
-		}
-		return nil, ctx.Err() != nil
-	})
+	w.choice = choice{kind: requestDone, waits: true, ends: ctx, request: r}
+	values, err := e.decide(e.nextPoint(decisionContext), w)
 	return err == nil && len(values) == 1, err
 }
 
@@ -57,12 +53,8 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 	b := e.mailbox(inContext)
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
-	values, err := e.decide(e.nextPoint(inContext), w, func() ([]uint64, bool) {
-		if m, ok := b.probe(source, tag); ok {
-			return valuesOf(statusOf(m)), true
-		}
-		return nil, ctx.Err() != nil
-	})
+	w.choice = choice{kind: probedStatus, waits: true, ends: ctx, box: b, source: source, tag: tag}
+	values, err := e.decide(e.nextPoint(inContext), w)
 	if err != nil || len(values) == 0 {
 		return Status{}, false, err
 	}
@@ -79,9 +71,8 @@ func (e *Engine) RandomSeed() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
-		return []uint64{rand.Uint64()}, true
-	})
+	w.choice = choice{kind: chosenNumber, number: rand.Uint64}
+	values, err := e.decide(e.nextPoint(decisionContext), w)
 	if err != nil || len(values) != 1 {
 		return 0
 	}

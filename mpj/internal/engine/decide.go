@@ -65,17 +65,17 @@ func (b *mailbox) nextPoint(context uint32) protection.Point {
 	return protection.Point{Context: context, Index: b.points}
 }
 
-// decide waits for the outcome of point p. The decider calls choose whenever w is woken, until it
-// returns an outcome. e.mu is held.
-func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
+// decide waits for the outcome of point p, which is the choice of w. The decider chooses whenever w
+// is woken, until there is an outcome. The outcome is valid until w is used again. e.mu is held.
+func (e *Engine) decide(p protection.Point, w *waiter) ([]uint64, error) {
 	if e.protected == nil {
-		return e.choose(w, choose)
+		return e.choose(w)
 	}
-	return e.protected.decisions.decide(p, w, choose)
+	return e.protected.decisions.decide(p, w)
 }
 
 // decide implements Engine.decide.
-func (ds *decisions) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
+func (ds *decisions) decide(p protection.Point, w *waiter) ([]uint64, error) {
 	if outcome, ok := ds.early[p]; ok {
 		delete(ds.early, p)
 		return ds.decode(outcome)
@@ -85,7 +85,7 @@ func (ds *decisions) decide(p protection.Point, w *waiter, choose func() ([]uint
 	proposed := false
 	err := ds.p.await(w, func() bool {
 		if ds.decider && !d.decided && !proposed {
-			if values, ok := choose(); ok {
+			if values, ok := ds.p.outcome(w); ok {
 				proposed = true
 				ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: p, Outcome: encodeOutcome(values...)}))
 			}
@@ -100,13 +100,13 @@ func (ds *decisions) decide(p protection.Point, w *waiter, choose func() ([]uint
 }
 
 // choose waits for the outcome of a point in an engine without a protocol.
-func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uint64, err error) {
+func (e *Engine) choose(w *waiter) (values []uint64, err error) {
 	if e.err != nil {
 		return nil, e.err
 	}
 	e.conns.poller.advance()
 	err = e.await(w, func() (ok bool) {
-		values, ok = choose()
+		values, ok = e.outcome(w)
 		return ok
 	})
 	return values, err
@@ -121,11 +121,12 @@ func (ds *decisions) decode(outcome []byte) ([]uint64, error) {
 	return values, err
 }
 
-// propose passes the message that is bound to wildcard r to the protocol as its outcome.
-func (ds *decisions) propose(r *Request) {
-	ds.open[r.point] = &decision{request: r}
-	outcome := encodeOutcome(uint64(r.bound.Source), r.bound.Seq)
-	ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: r.point, Outcome: outcome}))
+// propose passes m, the message that wildcard r proposes, to the protocol as its outcome.
+func (ds *decisions) propose(r *Request, m message) {
+	point := r.point()
+	ds.open[point] = &decision{request: r}
+	outcome := encodeOutcome(uint64(m.Source), m.Seq)
+	ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: point, Outcome: outcome}))
 }
 
 // decided applies an outcome that the program may now see.
@@ -148,8 +149,8 @@ func (ds *decisions) decided(det protection.Determinant) {
 		return
 	}
 	b := ds.p.mailbox(det.Context)
-	if b.decide(d.request, source, seq) {
-		ds.p.complete(d.request, d.request.bound)
+	if m, done := b.Decide(&d.request.Recv, source, seq); done {
+		ds.p.complete(d.request, m)
 	}
 	ds.p.settle(b)
 	if ds.p.someFinished() {
@@ -175,9 +176,9 @@ func (ds *decisions) decodeName(outcome []byte) (source int, seq uint64, err err
 func (ds *decisions) stepDown() {
 	ds.decider = false
 	for _, b := range ds.p.mailboxes() {
-		for _, r := range b.posts {
-			if r.wildcard && !r.exact && !r.proposed {
-				ds.open[r.point] = &decision{request: r}
+		for posted := range b.Posts() {
+			if r := requestOf(posted); r.Wild != nil && r.Wild.Open() {
+				ds.open[r.point()] = &decision{request: r}
 			}
 		}
 	}
@@ -204,17 +205,18 @@ func (ds *decisions) resume(time float64) {
 }
 
 // decideRequests decides the outcome of a call about requests: the indices of completed requests.
-func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (indices []int, err error) {
+func (e *Engine) decideRequests(rs []*Request, c choice) (indices []int, err error) {
 	defer func() { yieldUnless(len(indices) > 0) }()
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	w.requests = rs
+	c.requests = rs
+	w.requests, w.choice = rs, c
 	for _, r := range rs {
 		r.waiter = w
 	}
-	values, err := e.decide(e.nextPoint(decisionContext), w, choose)
+	values, err := e.decide(e.nextPoint(decisionContext), w)
 	for _, r := range rs {
 		r.waiter = nil
 	}
@@ -244,9 +246,8 @@ func (e *Engine) Wtime() float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
-		return []uint64{math.Float64bits(e.clock().Seconds() + ds.clockOffset)}, true
-	})
+	w.choice = choice{kind: clockTime}
+	values, err := e.decide(e.nextPoint(decisionContext), w)
 	if err == nil && len(values) == 1 {
 		ds.time = math.Float64frombits(values[0])
 		if now := e.clock().Seconds(); !ds.decider || ds.time > now+ds.clockOffset {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
@@ -90,7 +89,7 @@ func (d *direct) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 func (d *direct) deliver(m message) {
 	e := d.e
 	b := e.mailbox(m.Context)
-	if r := b.claim(m.Source, m.Tag); r != nil {
+	if r := requestOf(b.Claim(m.Source, m.Tag)); r != nil {
 		d.give(r, m)
 		return
 	}
@@ -98,14 +97,14 @@ func (d *direct) deliver(m message) {
 		d.discard(m)
 		return
 	}
-	if m.announced && d.ending {
+	if m.Ref != nil && d.ending {
 		d.refuse(m)
 		return
 	}
 	if m.Tag == NoticeTag {
 		d.keepNotice(b, m)
 	} else {
-		b.add(m)
+		b.Keep(m)
 	}
 	b.wakeProbes()
 }
@@ -114,12 +113,12 @@ func (d *direct) deliver(m message) {
 func (d *direct) give(r *Request, m message) {
 	r.status = statusOf(m)
 	switch {
-	case r.hold:
-		r.bound = m
+	case r.hold != nil:
+		*r.hold = m
 		r.finish()
-	case m.sender != nil:
-		d.copySelf(r, m.sender)
-	case m.announced:
+	case senderOf(&m) != nil:
+		d.copySelf(r, senderOf(&m))
+	case m.Ref != nil:
 		d.clear(r, m)
 	default:
 		d.consume(m)
@@ -144,11 +143,11 @@ func (d *direct) claim(link *inflow, h frame.Header) []byte {
 		if h.Kind == frame.Body {
 			link.request = link.cleared[nameOf(h)]
 		} else {
-			link.request = e.mailbox(h.Context).claim(link.from.Rank, h.Tag)
+			link.request = requestOf(e.mailbox(h.Context).Claim(link.from.Rank, h.Tag))
 		}
 	}
 	r := link.request
-	if r == nil || r.hold || r.whole && h.Kind == frame.Data || h.Size > uint64(len(r.buf)) {
+	if r == nil || r.hold != nil || r.whole && h.Kind == frame.Data || h.Size > uint64(len(r.buf)) {
 		return nil
 	}
 	return r.buf[:h.Size:h.Size]
@@ -198,14 +197,22 @@ func (d *direct) take(in *inlet, f *frame.Frame) error {
 	return fmt.Errorf("not allowed without replicas")
 }
 
+// dataMessage returns the message in a Data frame from rank source.
+func dataMessage(f *frame.Frame, source int) message {
+	return message{
+		Context: f.Context, Tag: f.Tag, Source: source, Seq: f.Seq,
+		Size: len(f.Payload), Payload: f.Payload, Sync: f.Sync,
+	}
+}
+
 func (d *direct) takeData(in *inlet, f *frame.Frame) {
 	r := in.link.request
 	in.link.request = nil
 	switch {
 	case r == nil:
-		d.deliver(message{Message: protection.DataMessage(*f, in.from.Rank, d.rank)})
-	case r.hold || r.whole || len(f.Payload) > len(r.buf):
-		d.give(r, message{Message: protection.DataMessage(*f, in.from.Rank, d.rank)})
+		d.deliver(dataMessage(f, in.from.Rank))
+	case r.hold != nil || r.whole || len(f.Payload) > len(r.buf):
+		d.give(r, dataMessage(f, in.from.Rank))
 	default: // the payload is in the receive's buffer
 		d.consumed(in.link, len(f.Payload))
 		r.status = Status{Source: in.from.Rank, Tag: f.Tag, Size: len(f.Payload)}

@@ -6,7 +6,7 @@
 //	Send, Recv, Wait, Test ...   +-> outlet -> Sender ====> 1.0
 //	          |                  +-> outlet -> Sender ====> 1.1
 //	+---------v------------------+----+
-//	| engine  mailbox per context     |  one mutex
+//	| engine  match.Box per context   |  one mutex
 //	|         open points             |
 //	|         protection.Protocol     |
 //	+---------^-----------------------+
@@ -18,7 +18,7 @@
 // payload for the backup table. The message goes to each live replica of its destination: see
 // protected.go. Without replicas (r = 1) the engine moves messages directly. It sends from the
 // program's buffer and receives into the program's buffer where possible: see direct.go,
-// rendezvous.go and credit.go. Matching is the same on both paths: see mailbox.go.
+// rendezvous.go and credit.go. Package match matches messages and receives on both paths.
 //
 // # Goroutines
 //
@@ -52,7 +52,7 @@
 // is ever sent.
 //
 // Until an AnySource receive is decided, receives that are posted later and name a source cannot
-// take a message that the AnySource receive may get: see mailbox.
+// take a message that the AnySource receive may get: see package match.
 //
 // # Memory bounds with replicas
 //

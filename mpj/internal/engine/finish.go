@@ -42,8 +42,8 @@ func (f *finish) run(w *waiter) error {
 func (f *finish) endReceiving() {
 	f.ending = true
 	for _, b := range f.p.mailboxes() {
-		for i := range b.unexpected {
-			f.drop(&b.unexpected[i])
+		for m := range b.Messages() {
+			f.drop(m)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func (f *finish) drop(m *message) {
 	if m.Tag == engineapi.ReasonTag && len(m.Payload) <= engineapi.ReasonMost {
 		return
 	}
-	m.announced, m.full, m.Payload = true, len(m.Payload), nil
+	m.Payload = nil
 }
 
 // awaitLast waits until all messages and acknowledgements of this process have arrived. The wait for

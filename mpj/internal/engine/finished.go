@@ -79,12 +79,11 @@ func (e *Engine) over(source int) bool {
 
 // unmatchable reports whether no message will ever match receive r.
 func (e *Engine) unmatchable(r *Request) bool {
-	if !r.posted || r.wildcard || r.exact || !e.over(r.source) {
+	if !r.Posted() || r.Wild != nil || !e.over(r.Source) {
 		return false
 	}
-	return !slices.ContainsFunc(e.mailbox(r.context).unexpected, func(m message) bool {
-		return r.takes(m.Message) // an earlier wildcard may take it, or leave it
-	})
+	m, _ := e.mailbox(r.context).Probe(r.Source, r.Tag)
+	return m == nil // otherwise an earlier wildcard may take m, or leave it
 }
 
 // allUnmatchable reports whether a program that waits for any of these requests would wait forever.
@@ -96,16 +95,9 @@ func (e *Engine) allUnmatchable(rs []*Request) bool {
 // whether r failed.
 func (e *Engine) failUnmatchable(r *Request) (failed bool) {
 	if failed = e.unmatchable(r); failed {
-		e.mailbox(r.context).remove(r)
-		r.err = &engineapi.FinalizedError{Rank: r.source}
+		e.mailbox(r.context).Withdraw(&r.Recv)
+		r.err = &engineapi.FinalizedError{Rank: r.Source}
 		r.done = true
 	}
 	return failed
-}
-
-// wakePosts wakes the waiters of posted receives, so that they check their conditions again.
-func (b *mailbox) wakePosts() {
-	for _, r := range b.posts {
-		r.waiter.wake()
-	}
 }

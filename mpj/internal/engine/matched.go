@@ -1,26 +1,30 @@
 package engine
 
+import "github.com/p2pmpi/p2pmpi/mpj/internal/match"
+
 // A Matched is a message that a probe has removed from its mailbox. Only one call of Mrecv or Imrecv
 // can receive it.
-type Matched struct{ request *Request }
+type Matched struct{ message message }
 
 // Mprobe waits for the message that a receive would take, and removes it from matching. Mprobe is a
 // receive without a buffer, so it chooses its message as receives do.
 func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status, error) {
-	r := &Request{hold: true}
+	m := new(Matched)
+	r := &Request{hold: &m.message}
 	if err := e.receiveNow(r, context, source, tag); err != nil {
 		return nil, Status{}, err
 	}
 	if r.err != nil {
 		return nil, Status{}, r.err
 	}
-	return &Matched{r}, r.status, nil
+	return m, r.status, nil
 }
 
 // Improbe is Mprobe without waiting: ok reports whether a message was available.
 func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s Status, ok bool, err error) {
 	defer func() { yieldUnless(ok) }()
-	r := &Request{hold: true, context: context, source: source, tag: tag}
+	m = new(Matched)
+	r := &Request{hold: &m.message, context: context}
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -28,33 +32,29 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 	b := e.mailbox(context)
 	if e.protected == nil {
 		e.conns.poller.advance()
-		found, ok := b.find(r)
+		found, ok := b.Take(source, tag)
 		if !ok || e.err != nil {
 			return nil, Status{}, false, e.err
 		}
 		e.direct.give(r, found)
-		return &Matched{r}, r.status, true, nil
+		return m, r.status, true, nil
 	}
-	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
-		if m, ok := b.probe(source, tag); ok {
-			return []uint64{uint64(m.Source), m.Seq}, true
-		}
-		return nil, true
-	})
+	w.choice = choice{kind: probedName, box: b, source: source, tag: tag}
+	values, err := e.decide(e.nextPoint(context), w)
 	if err != nil || len(values) == 0 {
 		return nil, Status{}, false, err
 	}
 	if len(values) != 2 || values[0] >= uint64(e.view.N) {
 		return nil, Status{}, false, errMalformed
 	}
-	r.exact, r.source, r.seq = true, int(values[0]), values[1]
-	if m, ok := b.post(r, e.protected.decisions.decider); ok {
-		e.protected.matched(r, m)
-	}
+	r.Owner, r.Tag, r.Wild = r, tag, new(match.Wild)
+	r.Assign(int(values[0]), values[1])
+	found, result := b.Post(&r.Recv, e.protected.decisions.decider)
+	e.protected.matched(r, found, result)
 	if err := e.wait(r); err != nil {
 		return nil, Status{}, false, err
 	}
-	return &Matched{r}, r.status, true, nil
+	return m, r.status, true, nil
 }
 
 // Imrecv receives a matched message into buf.
@@ -64,8 +64,8 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	held := m.request.bound
-	m.request.bound = message{}
+	held := m.message
+	m.message = message{}
 	r := &Request{buf: buf}
 	if e.protected == nil {
 		e.direct.give(r, held)

@@ -6,6 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // MaxMessage is the length in bytes of the longest message.
@@ -98,7 +99,7 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
 	switch {
 	case e.protected == nil:
-		r.source = dest // the rank whose answer r waits for
+		r.Source = dest // the rank whose answer r waits for
 		if mode == Standard && dest != e.self.Rank && e.direct.sendPinned(r, e.conns.outlet(view.Process{Rank: dest}), context, tag, payload) {
 			return
 		}
@@ -115,44 +116,41 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.err != nil {
 		return e.err
 	}
-	r.context, r.source, r.tag = context, source, tag
+	r.context, r.Source, r.Tag, r.Owner = context, source, tag, r
 	b := e.mailbox(context)
 	if e.protected == nil {
-		if m, ok := b.find(r); ok {
+		if m, result := b.Post(&r.Recv, true); result == match.Matched {
 			e.direct.give(r, m)
 		} else if b.notice && tag == AnyTag {
-			r.err = ErrNotice
-			r.finish()
-		} else {
-			b.append(r)
+			b.endPost(r, ErrNotice)
 		}
 		return nil
 	}
-	if r.wildcard = source == AnySource; r.wildcard {
-		r.point = e.nextPoint(context)
+	if source == AnySource {
+		r.Wild = &match.Wild{Point: match.Point(e.nextPoint(context))}
 		if err := e.protected.decisions.preset(r); err != nil {
 			return err
 		}
 	}
-	if m, ok := b.post(r, e.protected.decisions.decider); ok {
-		e.protected.matched(r, m)
-	}
+	m, result := b.Post(&r.Recv, e.protected.decisions.decider)
+	e.protected.matched(r, m, result)
 	return nil
 }
 
 // preset prepares wildcard r. If its outcome is already known, r becomes exact; if another process
 // decides, r waits for the outcome.
 func (ds *decisions) preset(r *Request) error {
-	if outcome, ok := ds.early[r.point]; ok {
-		delete(ds.early, r.point)
+	point := r.point()
+	if outcome, ok := ds.early[point]; ok {
+		delete(ds.early, point)
 		source, seq, err := ds.decodeName(outcome)
 		if err != nil {
 			ds.p.fail(err)
 			return err
 		}
-		r.exact, r.source, r.seq = true, source, seq
+		r.Assign(source, seq)
 	} else if !ds.decider {
-		ds.open[r.point] = &decision{request: r}
+		ds.open[point] = &decision{request: r}
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (n *notices) arrived(from view.Process, f frame.Header) {
 // hasMatched reports whether a message has arrived and was matched or will never be matched.
 func (n *notices) hasMatched(name messageID) bool {
 	return n.p.protocol.Received(name.context, name.rank) >= name.seq &&
-		(n.p.finish.ending || !n.p.mailbox(name.context).has(name.rank, name.seq))
+		(n.p.finish.ending || !n.p.mailbox(name.context).Has(name.rank, name.seq))
 }
 
 // resume forgets the notices of messages that this process has sent, and answers the processes that

@@ -9,12 +9,6 @@ import (
 // Probe waits for a message that a receive from source with tag would take, and describes it. With a
 // named source, the message is the same at all replicas; with AnySource, the result is a decision.
 func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
-	var found Status
-	look := func(b *mailbox) bool {
-		m, ok := b.probe(source, tag)
-		found = statusOf(m)
-		return ok
-	}
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -24,9 +18,13 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	defer b.forgetProbe(w)
 	w.probe = Call{Kind: Probing, Context: context, Peer: source, Tag: tag}
 	if source != AnySource {
+		var found Status
 		there := false
 		err := e.await(w, func() bool {
-			there = look(b)
+			var m *message
+			if m, there = b.Probe(source, tag); there {
+				found = statusOf(*m)
+			}
 			return there || e.over(source)
 		})
 		if err == nil && !there {
@@ -34,10 +32,8 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 		}
 		return found, err
 	}
-	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
-		ok := look(b)
-		return valuesOf(found), ok
-	})
+	w.choice = choice{kind: probedStatus, waits: true, box: b, source: source, tag: tag}
+	values, err := e.decide(e.nextPoint(context), w)
 	if err != nil || len(values) != 3 {
 		return Status{}, orMalformed(err)
 	}
@@ -53,12 +49,8 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok boo
 	defer e.mu.Unlock()
 	defer w.put()
 	b := e.mailbox(context)
-	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
-		if m, ok := b.probe(source, tag); ok {
-			return valuesOf(statusOf(m)), true
-		}
-		return nil, true
-	})
+	w.choice = choice{kind: probedStatus, box: b, source: source, tag: tag}
+	values, err := e.decide(e.nextPoint(context), w)
 	if err != nil || len(values) == 0 {
 		return Status{}, false, err
 	}
@@ -70,13 +62,4 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok boo
 
 func (b *mailbox) forgetProbe(w *waiter) {
 	b.probes = slices.DeleteFunc(b.probes, func(p *waiter) bool { return p == w })
-}
-
-// valuesOf encodes s as the values of an outcome.
-func valuesOf(s Status) []uint64 {
-	return []uint64{uint64(s.Source), uint64(s.Tag), uint64(s.Size)}
-}
-
-func statusFrom(values []uint64) Status {
-	return Status{Source: int(values[0]), Tag: int32(values[1]), Size: int(values[2])}
 }

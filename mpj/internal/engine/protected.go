@@ -174,6 +174,9 @@ func (p *protected) fail(err error) { p.e.fail(err) }
 // await waits until done returns true. The mutex is not held while it sleeps.
 func (p *protected) await(w *waiter, done func() bool) error { return p.e.await(w, done) }
 
+// outcome returns the outcome that the decider chooses for w now, or false if w waits.
+func (p *protected) outcome(w *waiter) ([]uint64, bool) { return p.e.outcome(w) }
+
 // arm schedules a tick.
 func (p *protected) arm() { p.e.armTick() }
 
@@ -238,8 +241,8 @@ func (p *protected) mailboxes() map[uint32]*mailbox { return p.e.mailboxes }
 // unreceived returns the number of bytes of messages that no receive has matched.
 func (p *protected) unreceived() (bytes int) {
 	for _, b := range p.mailboxes() {
-		for i := range b.unexpected {
-			bytes += b.unexpected[i].size()
+		for m := range b.Messages() {
+			bytes += m.Size
 		}
 	}
 	return bytes

@@ -60,13 +60,13 @@ func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 // reads reports whether this process should read m from the memory of its sender. It should if that
 // memory is readable and this process has other pending payloads, as in an exchange.
 func (d *direct) reads(in *inlet, m message) bool {
-	return m.address != 0 && m.full <= readLimit && d.e.conns.poller.bodies > 0 && in.memory != nil && in.memory.CanRead()
+	return m.Address != 0 && m.Size <= readLimit && d.e.conns.poller.bodies > 0 && in.memory != nil && in.memory.CanRead()
 }
 
 // read reads m into the buffer of r, which has matched m. It takes at most about 50 µs. e.mu is
 // held.
 func (d *direct) read(in *inlet, r *Request, m message) {
-	switch err := in.memory.ReadMemory(m.address, r.buf[:m.full]); {
+	switch err := in.memory.ReadMemory(m.Address, r.buf[:m.Size]); {
 	case errors.Is(err, channel.ErrUnreadable):
 		d.askFor(in, r, m.Seq) // has no effect if the sender has ended; a view will follow
 	case err != nil:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -13,7 +12,7 @@ import (
 // payload has been sent or is not needed.
 func (d *direct) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
 	e := d.e
-	r.context, r.source, r.tag = context, dest, tag                         // dest will request the payload
+	r.context, r.Source, r.Tag = context, dest, tag                         // dest will request the payload
 	if dest != d.rank && e.conns.outlet(view.Process{Rank: dest}).dropped { // dest has finished
 		r.finish()
 		return
@@ -22,7 +21,7 @@ func (d *direct) announce(r *Request, context uint32, dest int, tag int32, paylo
 	e.conns.poller.bodies++
 	if dest == d.rank {
 		m := d.toSelf(context, tag, nil)
-		m.announced, m.full, m.sender = true, len(payload), r
+		m.Size, m.Ref = len(payload), r
 		d.deliver(m)
 		return
 	}
@@ -69,9 +68,9 @@ func (d *direct) clear(r *Request, m message) {
 	in := d.e.conns.inlets[m.Source]
 	switch {
 	case r.whole:
-		r.payload = make([]byte, m.full)
+		r.payload = make([]byte, m.Size)
 		r.buf = r.payload
-	case m.full > len(r.buf):
+	case m.Size > len(r.buf):
 		d.answer(in.from, m.Seq, notNeeded)
 		r.finish()
 		return
@@ -111,16 +110,16 @@ func (d *direct) answer(to view.Process, name uint64, need uint32) {
 }
 
 func (d *direct) takeAnnounce(in *inlet, f *frame.Frame) error {
-	m := message{announced: true, full: int(f.Rank)}
+	m := dataMessage(f, in.from.Rank)
+	m.Size, m.Payload, m.Ref = int(f.Rank), nil, in.link
 	switch len(f.Payload) {
 	case 0:
 	case addressSize:
-		m.address = binary.LittleEndian.Uint64(f.Payload)
+		m.Address = binary.LittleEndian.Uint64(f.Payload)
 	default:
 		return fmt.Errorf("announcement with a payload of %d bytes", len(f.Payload))
 	}
 	f.Payload = nil // the memory is reused
-	m.Message = protection.DataMessage(*f, in.from.Rank, d.rank)
 	d.deliver(m)
 	return nil
 }

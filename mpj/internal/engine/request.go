@@ -2,31 +2,19 @@ package engine
 
 import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
-
-func statusOf(m message) Status {
-	return Status{Source: m.Source, Tag: m.Tag, Size: m.size()}
-}
 
 // A Request is a pending send or receive, or an operation of the caller. It belongs to the engine
 // until it is done.
 type Request struct {
-	// For a receive:
-	source int
-	tag    int32
-	buf    []byte
-	whole  bool // takes a message of any length, in a new buffer
-	hold   bool // for Mprobe: done once it has a message, whose payload is taken later
-	posted bool // the receive is in its mailbox
-	// For a receive in a protected engine:
-	wildcard bool // source was AnySource
-	exact    bool // takes only the message (source, seq)
-	seq      uint64
-	point    protection.Point // point of a wildcard
-	proposed bool             // bound has been proposed to the protocol as the outcome
-	bound    message          // message that a proposed wildcard or a hold request has
+	// For a receive. With a protocol, a wildcard receive has a Wild.
+	match.Recv
+	buf   []byte
+	whole bool     // takes a message of any length, in a new buffer
+	hold  *message // for Mprobe: takes the message, whose payload is received later
 
-	// For a send to rank source whose payload waits for its receive:
+	// For a send to rank Source whose payload waits for its receive:
 	context   uint32 // set for a receive, too
 	body      []byte
 	announced bool              // announced, but the receiver has not requested it
@@ -41,11 +29,14 @@ type Request struct {
 	waiter  *waiter
 }
 
+// point returns the point of a receive with a Wild.
+func (r *Request) point() protection.Point { return protection.Point(r.Wild.Point) }
+
 // complete ends receive r with m, whose payload has arrived.
 func (r *Request) complete(m message) {
-	r.status, r.bound = statusOf(m), message{}
-	if r.hold {
-		r.bound = m
+	r.status = statusOf(m)
+	if r.hold != nil {
+		*r.hold = m
 	} else {
 		r.payload = m.Payload
 	}
@@ -103,7 +94,7 @@ func (r *Request) result() (Status, error) {
 }
 
 func (r *Request) truncated() error {
-	if !r.whole && !r.hold && r.status.Size > len(r.buf) {
+	if !r.whole && r.hold == nil && r.status.Size > len(r.buf) {
 		return &TruncateError{Status: r.status, Capacity: len(r.buf)}
 	}
 	return nil
@@ -150,8 +141,8 @@ func (e *Engine) Cancel(r *Request) error {
 		return ErrReplicated
 	}
 	e.conns.poller.advance()
-	if r.posted {
-		e.mailbox(r.context).remove(r)
+	if r.Posted() {
+		e.mailbox(r.context).Withdraw(&r.Recv)
 		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}
 		r.finish()
 	}

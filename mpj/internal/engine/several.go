@@ -10,13 +10,7 @@ func (e *Engine) Waitany(rs []*Request) (int, error) {
 	if e.protected == nil {
 		return e.waitDirect(rs)
 	}
-	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
-		done := firstDone(rs)
-		if done == nil && e.allUnmatchable(rs) {
-			done = []uint64{0} // Wait then fails
-		}
-		return done, len(done) > 0
-	})
+	done, err := e.decideRequests(rs, choice{kind: firstDone, waits: true})
 	if err != nil || len(done) != 1 {
 		return -1, orMalformed(err)
 	}
@@ -60,13 +54,7 @@ func indexDone(rs []*Request) int {
 // Waitsome waits until at least one of the requests is done and returns the indices of those that
 // are done.
 func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
-	return e.decideRequests(rs, func() ([]uint64, bool) {
-		done := allDone(rs)
-		if done == nil && e.allUnmatchable(rs) {
-			done = []uint64{0}
-		}
-		return done, len(done) > 0
-	})
+	return e.decideRequests(rs, choice{kind: allDone, waits: true})
 }
 
 // Testany returns the index of a request that is done, or -1.
@@ -76,7 +64,7 @@ func (e *Engine) Testany(rs []*Request) (int, error) {
 		yieldUnless(i >= 0)
 		return i, err
 	}
-	done, err := e.decideRequests(rs, func() ([]uint64, bool) { return firstDone(rs), true })
+	done, err := e.decideRequests(rs, choice{kind: firstDone})
 	if err != nil || len(done) == 0 {
 		return -1, err
 	}
@@ -104,7 +92,7 @@ func (e *Engine) look(find func() int) (int, error) {
 
 // Testsome returns the indices of the requests that are done.
 func (e *Engine) Testsome(rs []*Request) ([]int, error) {
-	return e.decideRequests(rs, func() ([]uint64, bool) { return allDone(rs), true })
+	return e.decideRequests(rs, choice{kind: allDone})
 }
 
 // Testall reports whether all requests are done. At a replica, some may not be done yet when Testall
@@ -115,12 +103,7 @@ func (e *Engine) Testall(rs []*Request) (bool, error) {
 		yieldUnless(pending < 0)
 		return err == nil && pending < 0, err
 	}
-	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
-		if indexPending(rs) < 0 {
-			return allDone(rs), true
-		}
-		return nil, true
-	})
+	done, err := e.decideRequests(rs, choice{kind: everyDone})
 	return err == nil && len(done) == len(rs), err
 }
 
@@ -131,21 +114,4 @@ func indexPending(rs []*Request) int {
 		}
 	}
 	return -1
-}
-
-func firstDone(rs []*Request) []uint64 {
-	if i := indexDone(rs); i >= 0 {
-		return []uint64{uint64(i)}
-	}
-	return nil
-}
-
-func allDone(rs []*Request) []uint64 {
-	var done []uint64
-	for i, r := range rs {
-		if r.done {
-			done = append(done, uint64(i))
-		}
-	}
-	return done
 }

@@ -98,10 +98,10 @@ func (p *poller) pollFor(w *waiter, ring *inlet) bool {
 // ringOf returns the inlet of the rank that w waits for, if that inlet is a ring.
 func (c *connections) ringOf(w *waiter) *inlet {
 	r := w.request
-	if r == nil || r.operation || r.source < 0 {
+	if r == nil || r.operation || r.Source < 0 {
 		return nil
 	}
-	if in := c.inlets[r.source]; in != nil && in.ring != nil && in.link != nil {
+	if in := c.inlets[r.Source]; in != nil && in.ring != nil && in.link != nil {
 		return in
 	}
 	return nil

@@ -1,9 +1,5 @@
 package engine
 
-import (
-	"github.com/p2pmpi/p2pmpi/internal/protection"
-)
-
 // selfLimit is the longest message of a process to itself, in bytes, that is copied before its
 // receive is posted.
 const selfLimit = 64 << 10
@@ -11,17 +7,17 @@ const selfLimit = 64 << 10
 // toSelf returns a message of this process to itself.
 func (d *direct) toSelf(context uint32, tag int32, payload []byte) message {
 	d.selfSeq++
-	return message{Message: protection.Message{
-		Context: context, Source: d.rank, Dest: d.rank, Tag: tag, Seq: d.selfSeq, Payload: payload,
-	}}
+	return message{
+		Context: context, Source: d.rank, Tag: tag, Seq: d.selfSeq, Size: len(payload), Payload: payload,
+	}
 }
 
 // sendToSelf delivers a message to this process if a posted receive in b, the mailbox of context,
 // matches it, or if it is short and within the credit. It reports whether the message was delivered.
 func (d *direct) sendToSelf(b *mailbox, context uint32, tag int32, payload []byte) bool {
-	if r := b.claim(d.rank, tag); r != nil {
+	if r := requestOf(b.Claim(d.rank, tag)); r != nil {
 		m := d.toSelf(context, tag, payload)
-		if r.hold || r.whole {
+		if r.hold != nil || r.whole {
 			m.Payload = duplicate(payload)
 			d.give(r, m)
 			return true
@@ -37,7 +33,7 @@ func (d *direct) sendToSelf(b *mailbox, context uint32, tag int32, payload []byt
 		return false
 	}
 	d.selfBytes += len(payload)
-	b.add(d.toSelf(context, tag, duplicate(payload)))
+	b.Keep(d.toSelf(context, tag, duplicate(payload)))
 	return true
 }
 

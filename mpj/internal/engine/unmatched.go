@@ -15,8 +15,8 @@ func (e *Engine) Unmatched() []Unmatched {
 	e.conns.poller.advance()
 	all := slices.Clone(e.direct.refused)
 	for context, b := range e.mailboxes {
-		for _, m := range b.unexpected {
-			all = append(all, Unmatched{Context: context, Status: statusOf(m)})
+		for m := range b.Messages() {
+			all = append(all, Unmatched{Context: context, Status: statusOf(*m)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Unmatched) int { return cmp.Compare(a.Context, b.Context) })
@@ -53,21 +53,21 @@ func (d *direct) announcements() (all []*Request) {
 
 // refuseAll refuses the announced messages in b.
 func (d *direct) refuseAll(b *mailbox) {
-	for i := 0; i < len(b.unexpected); {
-		if !b.unexpected[i].announced {
-			i++
-			continue
+	b.Remove(func(m *message) bool {
+		if m.Ref == nil {
+			return false
 		}
-		d.refuse(b.removeMessage(i))
-	}
+		d.refuse(*m)
+		return true
+	})
 }
 
 // refuse tells the sender of an announced message that it will not be received, and records the
 // message for Unmatched.
 func (d *direct) refuse(m message) {
 	d.refused = append(d.refused, Unmatched{Context: m.Context, Status: statusOf(m)})
-	if m.sender != nil {
-		d.sentToSelf(m.sender)
+	if sender := senderOf(&m); sender != nil {
+		d.sentToSelf(sender)
 		return
 	}
 	d.answer(view.Process{Rank: m.Source}, m.Seq, notNeeded)

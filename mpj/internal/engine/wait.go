@@ -15,6 +15,9 @@ type waiter struct {
 	stale    bool   // changed may be full
 	reading  *inlet // inlet that this goroutine is reading; waking interrupts it
 
+	choice choice // what the call decides
+	values [fewValues]uint64
+
 	// The event that the goroutine waits for, as reported by Waiting; unset if unknown.
 	number   uint64 // number of this sleep
 	request  *Request
@@ -49,7 +52,7 @@ func (w *waiter) wake() {
 // put returns a waiter to the pool. No goroutine may wake the waiter afterwards.
 func (w *waiter) put() {
 	w.reset()
-	w.requests, w.probe = nil, Call{}
+	w.requests, w.probe, w.choice = nil, Call{}, choice{}
 	waiters.Put(w)
 }
 

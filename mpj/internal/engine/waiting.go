@@ -61,12 +61,12 @@ func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
 // call describes the event that r waits for. It returns the zero Call when r is done or will be
 // done.
 func (r *Request) call() Call {
-	c := Call{Context: r.context, Peer: r.source, Tag: r.tag}
+	c := Call{Context: r.context, Peer: r.Source, Tag: r.Tag}
 	switch {
 	case r.done:
 	case r.announced:
 		c.Kind, c.Size = Sending, len(r.body)
-	case r.posted:
+	case r.Posted():
 		c.Kind = Receiving
 	case r.operation:
 		c.Kind = Operating
@@ -80,8 +80,11 @@ const unexpectedMost = 3
 // firstUnexpected returns the first messages that wait to be matched.
 func (b *mailbox) firstUnexpected() []Status {
 	var all []Status
-	for _, m := range b.unexpected[:min(unexpectedMost, len(b.unexpected))] {
-		all = append(all, statusOf(m))
+	for m := range b.Messages() {
+		if len(all) == unexpectedMost {
+			break
+		}
+		all = append(all, statusOf(*m))
 	}
 	return all
 }

@@ -156,7 +156,7 @@ func (w *windows) relieve() {
 
 // take records that the program has received m. Occasionally it reports the received bytes to the
 // replicas of the source.
-func (w *windows) take(m *protection.Message) {
+func (w *windows) take(m *message) {
 	from, self := &w.byRank[m.Source], w.p.self()
 	from.received.add(len(m.Payload))
 	switch {

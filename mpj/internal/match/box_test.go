@@ -1,25 +1,17 @@
-package engine
+package match
 
 import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"testing"
-
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// A name is the content of an outcome: the name of a message.
-type name struct {
-	source int
-	seq    uint64
-}
-
-// A replica is a mailbox and the record of its matches.
+// A replica is a Box and the record of its matches.
 type replica struct {
-	mailbox
+	Box
 	decider  bool
-	requests []*Request
+	requests []*Recv
 	matched  map[int]name // completed matches, by post
 	proposed []int        // proposed posts, in order
 }
@@ -28,64 +20,54 @@ func newReplica(decider bool) *replica {
 	return &replica{decider: decider, matched: make(map[int]name)}
 }
 
-func (r *replica) match1(p *Request, m message) {
-	i := int(p.point.Index)
-	if p.proposed {
-		r.proposed = append(r.proposed, i)
-		return
-	}
-	r.matched[i] = name{m.Source, m.Seq}
-}
-
-func (r *replica) doArrive(m protection.Message) {
-	if p, m, ok := r.arrive(m, r.decider); ok {
-		r.match1(p, m)
+func (r *replica) record(p *Recv, m Message, got Result) {
+	switch got {
+	case Proposed:
+		r.proposed = append(r.proposed, p.Owner.(int))
+	case Matched:
+		r.matched[p.Owner.(int)] = m.name()
 	}
 }
 
-func (r *replica) doPost(spec Request) {
-	p := &spec
-	p.point.Index = uint64(len(r.requests))
-	p.wildcard = p.source == AnySource
+func (r *replica) doArrive(m Message) { r.record(r.Arrive(m, r.decider)) }
+
+func (r *replica) doPost(s spec) {
+	p := &Recv{Source: s.source, Tag: s.tag, Owner: len(r.requests)}
+	if p.Source == AnySource {
+		p.Wild = new(Wild)
+	}
 	r.requests = append(r.requests, p)
-	if m, ok := r.post(p, r.decider); ok {
-		r.match1(p, m)
-	}
+	m, got := r.Post(p, r.decider)
+	r.record(p, m, got)
 }
 
 // doDecide gives post i its outcome. A post that is not posted yet becomes exact from the start, as
 // in the engine.
 func (r *replica) doDecide(i int, n name) {
-	if r.decide(r.requests[i], n.source, n.seq) {
+	if _, ok := r.Decide(r.requests[i], n.source, n.seq); ok {
 		r.matched[i] = n
 	}
-	for {
-		p, m, ok := r.match(r.decider, func(*Request) bool { return true })
-		if !ok {
-			return
-		}
-		r.match1(p, m)
-	}
+	r.doDecideNothing()
 }
 
 // A script holds a job's messages to one rank and the receives of that rank.
 type script struct {
 	random   *rand.Rand
-	messages [][]protection.Message // by source, in order
-	posts    []Request
+	messages [][]Message // by source, in order
+	posts    []spec
 }
 
 func newScript(seed uint64) *script {
 	s := &script{random: rand.New(rand.NewPCG(seed, 0))}
 	for source := range 1 + s.random.IntN(3) {
-		var ms []protection.Message
+		var ms []Message
 		for seq := range s.random.IntN(6) {
-			ms = append(ms, protection.Message{Source: source, Tag: int32(s.random.IntN(2)), Seq: uint64(seq + 1)})
+			ms = append(ms, Message{Source: source, Tag: int32(s.random.IntN(2)), Seq: uint64(seq + 1)})
 		}
 		s.messages = append(s.messages, ms)
 	}
 	for range s.random.IntN(10) {
-		p := Request{source: s.random.IntN(len(s.messages)+2) - 1, tag: int32(s.random.IntN(3) - 1)}
+		p := spec{source: s.random.IntN(len(s.messages)+2) - 1, tag: int32(s.random.IntN(3) - 1)}
 		if p.source == len(s.messages) {
 			p.source = AnySource
 		}
@@ -114,7 +96,7 @@ func (s *script) play(r *replica, known map[int]name, check func()) {
 			steps = append(steps, func() {
 				i := r.proposed[0]
 				r.proposed = r.proposed[1:]
-				known[i] = name{r.requests[i].bound.Source, r.requests[i].bound.Seq}
+				known[i] = r.requests[i].Wild.message
 				r.doDecide(i, known[i])
 			})
 		}
@@ -210,9 +192,9 @@ func TestR4TakeoverKeepsDecidedOutcomes(t *testing.T) {
 				t.Fatalf("seed %d: post %d changed from %v to %v", seed, i, b, n)
 			}
 		}
-		for i, p := range r.posts {
-			if _, ok := r.choice(i, true); ok || p.proposed {
-				t.Fatalf("seed %d: post %d still waits", seed, p.point.Index)
+		for p := range r.Posts() {
+			if r.choose(p, true) >= 0 || p.is(proposed) {
+				t.Fatalf("seed %d: post %d still waits", seed, p.Owner)
 			}
 		}
 	}
@@ -221,11 +203,11 @@ func TestR4TakeoverKeepsDecidedOutcomes(t *testing.T) {
 // doDecideNothing makes the matches that have become possible.
 func (r *replica) doDecideNothing() {
 	for {
-		p, m, ok := r.match(r.decider, func(*Request) bool { return true })
-		if !ok {
+		p, m, got := r.Next(r.decider)
+		if got == Waits {
 			return
 		}
-		r.match1(p, m)
+		r.record(p, m, got)
 	}
 }
 
@@ -238,16 +220,16 @@ func (s *script) describe(decider, other *replica) string {
 }
 
 func TestNamedReceivesDoNotOvertake(t *testing.T) {
-	b := new(mailbox)
+	b := new(Box)
 	for seq := range uint64(3) {
-		b.arrive(protection.Message{Source: 1, Tag: int32(seq % 2), Seq: seq + 1}, true)
+		b.Arrive(Message{Source: 1, Tag: int32(seq % 2), Seq: seq + 1}, true)
 	}
 	for _, want := range []struct {
 		tag int32
 		seq uint64
 	}{{1, 2}, {AnyTag, 1}, {AnyTag, 3}} {
-		if m, ok := b.post(&Request{source: 1, tag: want.tag}, true); !ok || m.Seq != want.seq {
-			t.Errorf("tag %d: got message %d, %v; want %d", want.tag, m.Seq, ok, want.seq)
+		if m, got := b.Post(&Recv{Source: 1, Tag: want.tag}, true); got != Matched || m.Seq != want.seq {
+			t.Errorf("tag %d: got message %d, %v; want %d", want.tag, m.Seq, got, want.seq)
 		}
 	}
 }
@@ -255,20 +237,20 @@ func TestNamedReceivesDoNotOvertake(t *testing.T) {
 // TestKnownOutcomeWins checks that an earlier master's outcome prevails over a proposal, and that
 // the proposed message returns to its place.
 func TestKnownOutcomeWins(t *testing.T) {
-	b := new(mailbox)
-	b.arrive(protection.Message{Source: 1, Seq: 1}, true)
-	b.arrive(protection.Message{Source: 2, Seq: 1}, true)
-	r := &Request{source: AnySource, tag: AnyTag, wildcard: true}
-	if m, ok := b.post(r, true); !ok || m.Source != 1 || !r.proposed {
-		t.Fatalf("post returned %+v, %v, want the message of rank 1", m, ok)
+	b := new(Box)
+	b.Arrive(Message{Source: 1, Seq: 1}, true)
+	b.Arrive(Message{Source: 2, Seq: 1}, true)
+	r := &Recv{Source: AnySource, Tag: AnyTag, Wild: new(Wild)}
+	if m, got := b.Post(r, true); got != Proposed || m.Source != 1 {
+		t.Fatalf("Post returned %+v, %v, want the message of rank 1", m, got)
 	}
-	if b.decide(r, 2, 1) {
+	if _, ok := b.Decide(r, 2, 1); ok {
 		t.Fatal("the proposal was treated as the outcome")
 	}
-	if got, m, ok := b.match(true, func(*Request) bool { return true }); !ok || got != r || m.Source != 2 {
-		t.Errorf("got %+v, %v; want the message of rank 2", m, ok)
+	if first, m, got := b.Next(true); got != Matched || first != r || m.Source != 2 {
+		t.Errorf("got %+v, %v; want the message of rank 2", m, got)
 	}
-	if m, ok := b.post(&Request{source: AnySource, tag: AnyTag}, true); !ok || m.Source != 1 {
-		t.Errorf("got %+v, %v; want the message of rank 1", m, ok)
+	if m, got := b.Post(&Recv{Source: AnySource, Tag: AnyTag}, true); got != Matched || m.Source != 1 {
+		t.Errorf("got %+v, %v; want the message of rank 1", m, got)
 	}
 }
