@@ -75,7 +75,7 @@ func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
 }
 
 // ReduceScatter combines the send buffers of all members, which consist of one block for each, and
-// stores each block in recv of its rank. recv may be a part of send.
+// stores each block in recv of its rank. Blocks consist of whole items. recv may be a part of send.
 func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	return t.carryOut(unrooted(ReduceScatter), func() error { return reduceScatter(t, send, blocks, recv, r) })
 }
