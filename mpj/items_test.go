@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
@@ -92,8 +93,6 @@ func TestIncompleteItemsAreRefused(t *testing.T) {
 			"ReduceScatterBlock": ReduceScatterBlock(w.Comm, even, make([]uint64, 6), product),
 			"ReduceScatter":      ReduceScatter(w.Comm, nil, make([]uint64, 6), []int{6}, product),
 			"ReduceLocal":        ReduceLocal(three, three, product),
-			"empty items":        Allreduce(w.Comm, nil, three, Items(0, multiply)),
-			"nothing at all":     ReduceScatterBlock(w.Comm, nil, three[:0], Items(0, multiply)),
 		} {
 			if !errors.Is(err, ErrCount) {
 				return fmt.Errorf("%s: want ErrCount, got: %w", name, err)
@@ -101,4 +100,212 @@ func TestIncompleteItemsAreRefused(t *testing.T) {
 		}
 		return first(want("nil", []bool{Items[int](2, nil) == nil}, []bool{true}), ReduceLocal(three[:0], three[:0], product))
 	})
+}
+
+// TestOperationsOnEmptyItemsAreRefused checks that an item length below 1 is an error for every
+// length of the vectors.
+func TestOperationsOnEmptyItemsAreRefused(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		for _, n := range []int{0, -4} {
+			none := Items(n, multiply)
+			for _, length := range []int{0, 4, 8} {
+				b, even := make([]uint64, length), make([]uint64, length*w.Size())
+				counts := make([]int, w.Size())
+				counts[0] = length
+				for name, err := range map[string]error{
+					"Allreduce":          Allreduce(w.Comm, nil, b, none),
+					"Reduce":             Reduce(w.Comm, b, b, none, 0),
+					"Scan":               Scan(w.Comm, nil, b, none),
+					"Exscan":             Exscan(w.Comm, nil, b, none),
+					"ReduceScatterBlock": ReduceScatterBlock(w.Comm, even, b, none),
+					"ReduceScatter":      ReduceScatter(w.Comm, nil, b, counts, none),
+					"ReduceLocal":        ReduceLocal(b, b, none),
+				} {
+					if !errors.Is(err, ErrOp) {
+						return fmt.Errorf("%s of %d elements: want ErrOp, got: %w", name, length, err)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// TestItemsOfEveryElementType checks that reductions find the item length for every size of element,
+// and for named types, and that other operations have items of one element.
+func TestItemsOfEveryElementType(t *testing.T) {
+	type metres float32
+	for name, got := range map[string]int{
+		"int8": itemLength(Items(3, Sum[int8])), "int16": itemLength(Items(3, Sum[int16])), "metres": itemLength(Items(3, Sum[metres])),
+		"complex128": itemLength(Items(3, Sum[complex128])), "Loc[uint8]": itemLength(Items(3, MaxLoc[uint8])),
+		"items of items": itemLength(Items(3, Items(1, Sum[int]))),
+	} {
+		if got != 3 {
+			t.Errorf("%s: items of %d elements, want 3", name, got)
+		}
+	}
+	if got := itemLength(Sum[int]) + itemLength(Each(func(a, b int) int { return a })) + itemLength(wrapped(Items(3, Sum[int]))); got != 3 {
+		t.Errorf("operations without Items have items of %d elements together, want 3", got)
+	}
+}
+
+// wrapped returns an operation that calls op, whose items a reduction cannot see.
+func wrapped[T Element](op Op[T]) Op[T] {
+	return func(in, inout []T) { op(in, inout) }
+}
+
+// multiplyWhole is multiply, but does not notice that an item is incomplete.
+func multiplyWhole(in, inout []uint64) {
+	whole := len(in) / 4 * 4
+	multiply(in[:whole], inout[:whole])
+}
+
+// beyondSwitch is an odd number of 2×2 matrices with more bytes than Allreduce combines without
+// splitting the vector. Two halves of the elements would begin within a matrix.
+const beyondSwitch = 513
+
+// TestWrappedItemsAreNotSplitSilently checks that a reduction panics if it splits an item of a
+// function that calls the result of Items.
+func TestWrappedItemsAreNotSplitSilently(t *testing.T) {
+	for _, n := range []int{2, 3, 4} {
+		for _, forced := range []string{"reduce=pairwise,allreduce=ring", "reduce=rabenseifner,allreduce=rabenseifner"} {
+			t.Setenv(collectiveVariable, forced)
+			for name, reduce := range map[string]func(*Comm, []uint64, []uint64, Op[uint64]) error{
+				"Allreduce": Allreduce[uint64],
+				"Reduce":    func(c *Comm, send, recv []uint64, op Op[uint64]) error { return Reduce(c, send, recv, op, 0) },
+			} {
+				err := RunLocal(context.Background(), n, func(w *World) (err error) {
+					defer func() {
+						if failed := recover(); failed != nil {
+							err = fmt.Errorf("panic: %v", failed)
+						}
+					}()
+					mine := someMatrices(w.Rank(), beyondSwitch+n%2) // thirds of 513 matrices are whole matrices
+					return reduce(w.Comm, mine, make([]uint64, len(mine)), wrapped(Items(4, multiplyWhole)))
+				})
+				if err == nil || !strings.Contains(err.Error(), "panic: mpj.Items: called with ") {
+					t.Errorf("%s with %s, n=%d: got %v, want a panic", name, forced, n, err)
+				}
+			}
+		}
+	}
+}
+
+// TestCheckFindsOperationsOnLargerItems checks that with P2PMPI_CHECK, every reduction rejects an
+// operation on items of several elements that does not state their length.
+func TestCheckFindsOperationsOnLargerItems(t *testing.T) {
+	t.Setenv(checkVariable, "1")
+	for name, op := range map[string]Op[uint64]{
+		"plain": multiplyWhole, "panicking": multiply, "wrapped": wrapped(Items(4, multiplyWhole)), "too short items": Items(2, multiplyWhole),
+	} {
+		for _, n := range []int{1, 2, 3, 4} {
+			err := RunLocal(context.Background(), n, func(w *World) error { return refusesItems(w, op) })
+			if err != nil {
+				t.Errorf("%s, n=%d: %v", name, n, err)
+			}
+		}
+	}
+}
+
+func refusesItems(w *World, op Op[uint64]) error {
+	c, counts := w.Comm, make([]int, w.Size())
+	mine, wide := someMatrices(w.Rank(), beyondSwitch), someMatrices(w.Rank(), beyondSwitch*w.Size())
+	recv := make([]uint64, len(mine))
+	for i := range counts {
+		counts[i] = len(mine)
+	}
+	started := func(r *Request, err error) error { return err }
+	for _, x := range []struct {
+		name string
+		call func() error
+	}{
+		{"Reduce", func() error { return Reduce(c, mine, recv, op, 0) }},
+		{"Allreduce", func() error { return Allreduce(c, mine, recv, op) }},
+		{"Scan", func() error { return Scan(c, mine, recv, op) }},
+		{"Exscan", func() error { return Exscan(c, mine, recv, op) }},
+		{"ReduceScatterBlock", func() error { return ReduceScatterBlock(c, wide, recv, op) }},
+		{"ReduceScatter", func() error { return ReduceScatter(c, wide, recv, counts, op) }},
+		{"Ireduce", func() error { return started(Ireduce(c, mine, recv, op, 0)) }},
+		{"Iallreduce", func() error { return started(Iallreduce(c, mine, recv, op)) }},
+		{"Iscan", func() error { return started(Iscan(c, mine, recv, op)) }},
+		{"Iexscan", func() error { return started(Iexscan(c, mine, recv, op)) }},
+		{"IreduceScatterBlock", func() error { return started(IreduceScatterBlock(c, wide, recv, op)) }},
+		{"IreduceScatter", func() error { return started(IreduceScatter(c, wide, recv, counts, op)) }},
+	} {
+		if err := x.call(); !errors.Is(err, ErrOp) {
+			return fmt.Errorf("%s: want ErrOp, got: %w", x.name, err)
+		}
+	}
+	return nil
+}
+
+// TestCheckAcceptsOperationsOnItems checks that P2PMPI_CHECK accepts operations whose results do not
+// depend on the division of vectors, and operations that it cannot judge.
+func TestCheckAcceptsOperationsOnItems(t *testing.T) {
+	t.Setenv(checkVariable, "1")
+	inEveryShape(t, func(w *World) error {
+		mine, recv := someMatrices(w.Rank(), beyondSwitch), make([]uint64, 4*beyondSwitch)
+		calls := 0
+		random := func(in, inout []uint64) {
+			calls++
+			inout[0] = uint64(calls)
+		}
+		strict := func(in, inout []uint64) {
+			if slices.Equal(in, inout) {
+				panic("both vectors are of the same rank")
+			}
+			Sum(in, inout)
+		}
+		locs := []Loc[int8]{{1, int64(w.Rank())}, {2, 3}}
+		dirty := func(in, inout []Loc[int8]) {
+			MaxLoc(in, inout)
+			memoryOf(inout)[3]++ // padding
+		}
+		return first(Allreduce(w.Comm, mine, recv, Items(4, multiply)), Allreduce(w.Comm, mine[:4], recv[:4], Items(4, multiply)),
+			Allreduce(w.Comm, mine[:3], recv[:3], random), Allreduce(w.Comm, mine, recv, strict), Allreduce(w.Comm, nil, locs, dirty))
+	})
+}
+
+// TestOperationsGetNoEmptyVectors checks that an operation is called only on vectors with elements,
+// also if there are fewer elements than ranks.
+func TestOperationsGetNoEmptyVectors(t *testing.T) {
+	last := func(in, inout []uint64) { inout[len(in)-1] += in[len(in)-1] }
+	for _, forced := range forcedInTurn() {
+		t.Setenv(collectiveVariable, forced)
+		for _, n := range []int{3, 8} {
+			err := RunLocal(context.Background(), n, func(w *World) error {
+				for length := range 2 {
+					one, sum, parts := make([]uint64, length), make([]uint64, length), make([]int, n)
+					parts[n-1] = length
+					part := make([]uint64, parts[w.Rank()])
+					err := first(Reduce(w.Comm, one, sum, last, 0), Allreduce(w.Comm, one, sum, last), Scan(w.Comm, one, sum, last),
+						Exscan(w.Comm, one, sum, last), ReduceScatter(w.Comm, one, part, parts, last),
+						ReduceScatterBlock(w.Comm, nil, make([]uint64, n*length), last))
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%q, n=%d: %v", forced, n, err)
+			}
+		}
+	}
+}
+
+// TestPaddingOfResultsIsClear checks that an operation that writes into the padding of a Loc has no
+// effect on messages.
+func TestPaddingOfResultsIsClear(t *testing.T) {
+	dirty := reductionOf(func(in, inout []Loc[int16]) {
+		for i := range in {
+			copy(memoryOf(inout[i:])[:locSize], slices.Repeat([]byte{0xff}, locSize))
+		}
+	}, 1)
+	inout := make([]byte, 2*locSize)
+	dirty.Combine(make([]byte, 2*locSize), inout)
+	clean := []byte{0xff, 0xff, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if !slices.Equal(inout, slices.Repeat(clean, 2)) {
+		t.Errorf("the result of the operation is %x", inout)
+	}
 }
