@@ -16,7 +16,6 @@ var reductions = []Test{
 	{"sum and prod of complex numbers", 1, true, complexes},
 	{"maxloc and minloc return the lowest index", 1, true, locations},
 	{"all reductions combine in rank order", 1, true, rankOrder},
-	{"items of several elements are not split", 1, true, wholeItems},
 	{"reductions work in place", 1, true, reduceInPlace},
 	{"floating-point results have the same bits everywhere", 1, true, sameBits},
 	{"reduce-local applies the operation", 1, true, reduceLocal},
@@ -181,35 +180,6 @@ func rankOrder(w *mpj.World) error {
 		}
 		return s
 	})
-}
-
-// wholeItems combines maps x -> ax+b modulo 2^64, each of which consists of two elements.
-func wholeItems(w *mpj.World) error {
-	compose := mpj.Items(2, func(in, inout []uint64) {
-		for i := 0; i < len(in); i += 2 {
-			inout[i], inout[i+1] = in[i]*inout[i], in[i+1]*inout[i]+inout[i+1]
-		}
-	})
-	give := func(rank, count int) []uint64 {
-		s := make([]uint64, count)
-		for i := range s {
-			s[i] = uint64(2*rank + i%5 + 1)
-		}
-		return s
-	}
-	for _, count := range counts {
-		c, n, rank := w.Comm, w.Size(), w.Rank()
-		me, everywhere, prefix := give(rank, 2*count), make([]uint64, 2*count), make([]uint64, 2*count)
-		part, wide := make([]uint64, 2*count), give(rank, 2*count*n)
-		err := cmp.Or(mpj.Allreduce(c, me, everywhere, compose), mpj.Scan(c, me, prefix, compose), mpj.ReduceScatterBlock(c, wide, part, compose),
-			same("Allreduce", everywhere, fold(n-1, 2*count, compose, give)), same("Scan", prefix, fold(rank, 2*count, compose, give)),
-			same("ReduceScatterBlock", part, fold(n-1, 2*count*n, compose, give)[rank*2*count:][:2*count]),
-			fails("half an item", mpj.Allreduce(c, nil, make([]uint64, 2*count+1), compose), mpj.ErrCount))
-		if err != nil {
-			return fmt.Errorf("%d items: %w", count, err)
-		}
-	}
-	return nil
 }
 
 func reduceInPlace(w *mpj.World) error {
