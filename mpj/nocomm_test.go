@@ -11,6 +11,7 @@ var (
 	oneInt, otherInt = make([]int, 1), make([]int, 1)
 	oneTyped         = TypeOf[int]().At(oneInt, 0, 1)
 	intKey           = KeyvalCreate[int](nil, nil)
+	intSum           = OpOf(Sum[int])
 )
 
 // everyCall contains one call on a communicator for each function that can fail.
@@ -52,6 +53,21 @@ var everyCall = []struct {
 	{"Iscan", func(c *Comm) error { _, err := Iscan(c, oneInt, oneInt, Sum); return err }},
 	{"Exscan", func(c *Comm) error { return Exscan(c, oneInt, oneInt, Sum) }},
 	{"Iexscan", func(c *Comm) error { _, err := Iexscan(c, oneInt, oneInt, Sum); return err }},
+	{"ReduceTyped", func(c *Comm) error { return ReduceTyped(c, oneTyped, oneTyped, intSum, 0) }},
+	{"IreduceTyped", func(c *Comm) error { _, err := IreduceTyped(c, oneTyped, oneTyped, intSum, 0); return err }},
+	{"AllreduceTyped", func(c *Comm) error { return AllreduceTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IallreduceTyped", func(c *Comm) error { _, err := IallreduceTyped(c, oneTyped, oneTyped, intSum); return err }},
+	{"ReduceScatterTyped", func(c *Comm) error { return ReduceScatterTyped(c, oneTyped, oneTyped, oneInt, intSum) }},
+	{"IreduceScatterTyped", func(c *Comm) error { _, err := IreduceScatterTyped(c, oneTyped, oneTyped, oneInt, intSum); return err }},
+	{"ReduceScatterBlockTyped", func(c *Comm) error { return ReduceScatterBlockTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IreduceScatterBlockTyped", func(c *Comm) error {
+		_, err := IreduceScatterBlockTyped(c, oneTyped, oneTyped, intSum)
+		return err
+	}},
+	{"ScanTyped", func(c *Comm) error { return ScanTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IscanTyped", func(c *Comm) error { _, err := IscanTyped(c, oneTyped, oneTyped, intSum); return err }},
+	{"ExscanTyped", func(c *Comm) error { return ExscanTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IexscanTyped", func(c *Comm) error { _, err := IexscanTyped(c, oneTyped, oneTyped, intSum); return err }},
 	{"NeighborAllgather", func(c *Comm) error { return NeighborAllgather(c, oneInt, oneInt) }},
 	{"IneighborAllgather", func(c *Comm) error { _, err := IneighborAllgather(c, oneInt, oneInt); return err }},
 	{"NeighborAllgatherv", func(c *Comm) error { return NeighborAllgatherv(c, oneInt, oneInt, oneInt, nil) }},
