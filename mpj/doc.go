@@ -31,7 +31,8 @@
 // Send and Recv between pairs of ranks, Sendrecv to exchange messages, and Isend and Irecv with
 // Waitall to compute meanwhile. SendTyped and RecvTyped transfer columns, halos and structs, with a
 // Datatype that describes the parts of a slice that are data. SendValue, RecvValue and BcastValue
-// transfer any other value. AnySource is for distributing tasks of unknown length.
+// transfer any other value, and ReduceValue combines them. AnySource is for distributing tasks of
+// unknown length.
 //
 // Functions take the communicator first; C functions with a datatype argument are generic here. All
 // errors are of type *Error, and name the failed call and the argument or message concerned; use
@@ -141,7 +142,7 @@
 //	pointtopoint, buffer, persistent, matched, cancel, request, value
 //	datatype, typed, structtype, pack, element
 //	collective, gather, allgather, alltoall, operation
-//	reduce, reducescatter, reducetyped, op, typedop, items
+//	reduce, reducescatter, reducetyped, reducevalue, op, typedop, items
 //	topology, cart, cartorder, dims, graph, distgraph, neighbour, exchange
 //	check, describe           comparison of calls with P2PMPI_CHECK
 //	divisible                 check of operations with P2PMPI_CHECK

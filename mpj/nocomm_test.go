@@ -14,6 +14,8 @@ var (
 	intSum           = OpOf(Sum[int])
 )
 
+func lesser(a, b int) int { return min(a, b) }
+
 // everyCall contains one call on a communicator for each function that can fail.
 var everyCall = []struct {
 	name string
@@ -118,6 +120,10 @@ var everyCall = []struct {
 	{"SendValue", func(c *Comm) error { return SendValue(c, 1, 0, 0) }},
 	{"RecvValue", func(c *Comm) error { _, _, err := RecvValue[int](c, 0, 0); return err }},
 	{"BcastValue", func(c *Comm) error { _, err := BcastValue(c, 1, 0); return err }},
+	{"ReduceValue", func(c *Comm) error { _, err := ReduceValue(c, 1, lesser, 0); return err }},
+	{"AllreduceValue", func(c *Comm) error { _, err := AllreduceValue(c, 1, lesser); return err }},
+	{"ScanValue", func(c *Comm) error { _, err := ScanValue(c, 1, lesser); return err }},
+	{"ExscanValue", func(c *Comm) error { _, err := ExscanValue(c, 1, lesser); return err }},
 	{"RecvContext", func(c *Comm) error { _, err := RecvContext(context.Background(), c, oneInt, 0, 0); return err }},
 	{"ProbeContext", func(c *Comm) error { _, err := ProbeContext(context.Background(), c, 0, 0); return err }},
 	{"AttrPut", func(c *Comm) error { return AttrPut(c, intKey, 1) }},

@@ -19,6 +19,7 @@ var reductions = []Test{
 	{"reductions work in place", 1, true, reduceInPlace},
 	{"floating-point results have the same bits everywhere", 1, true, sameBits},
 	{"reduce-local applies the operation", 1, true, reduceLocal},
+	{"reductions of values combine in rank order", 1, true, valueReductions},
 }
 
 // reduced compares all reductions with op, at all counts, with a fold in rank order.
@@ -232,4 +233,26 @@ func reduceLocal(*mpj.World) error {
 	err := mpj.ReduceLocal([]int{10, 20, 30}, inout, mpj.Sum)
 	wrong := mpj.ReduceLocal([]int{1}, inout, mpj.Sum)
 	return cmp.Or(err, same("sum", inout, []int{11, 22, 33}), fails("unequal lengths", wrong, mpj.ErrBuffer))
+}
+
+// valueReductions combines texts of different lengths.
+func valueReductions(w *mpj.World) error {
+	c, n, rank, root := w.Comm, w.Size(), w.Rank(), w.Size()/2
+	text := func(from, to int) (s string) {
+		for i := range to - from {
+			s += fmt.Sprint(100*(from+i), ";")
+		}
+		return s
+	}
+	join := func(a, b string) string { return a + b }
+	reduced, err1 := mpj.ReduceValue(c, text(rank, rank+1), join, root)
+	everywhere, err2 := mpj.AllreduceValue(c, text(rank, rank+1), join)
+	prefix, err3 := mpj.ScanValue(c, text(rank, rank+1), join)
+	before, err4 := mpj.ExscanValue(c, text(rank, rank+1), join)
+	want := ""
+	if rank == root {
+		want = text(0, n)
+	}
+	return cmp.Or(err1, err2, err3, err4, equal("ReduceValue", reduced, want), equal("AllreduceValue", everywhere, text(0, n)),
+		equal("ScanValue", prefix, text(0, rank+1)), equal("ExscanValue", before, text(0, rank)))
 }
