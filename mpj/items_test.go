@@ -31,44 +31,94 @@ func someMatrices(rank, count int) []uint64 {
 	return m
 }
 
-// TestItemsAreNotSplit checks that no algorithm splits an item.
-func TestItemsAreNotSplit(t *testing.T) {
-	product := Items(4, multiply)
-	for _, forced := range forcedInTurn() {
-		t.Setenv(collectiveVariable, forced)
-		for _, n := range []int{1, 3, 4} {
-			for _, count := range []int{1, 3, 4, 250, 252} { // number of matrices
-				err := runIn(localworld.New(context.Background(), localworld.Config{Ranks: n, Replicas: 1}), func(w *World) error {
-					return productsAreRight(w, product, count)
-				})
-				if err != nil {
-					t.Fatalf("%q, n=%d, %d matrices: %v", forced, n, count, err)
-				}
+// affine composes maps x -> ax+b modulo 2^64, each of which consists of two elements.
+func affine(in, inout []uint64) {
+	for i := 0; i < len(in); i += 2 {
+		inout[i], inout[i+1] = in[i]*inout[i], in[i+1]*inout[i]+inout[i+1]
+	}
+}
+
+// triangular multiplies upper triangular 2×2 matrices of three elements.
+func triangular(in, inout []uint64) {
+	for i := 0; i < len(in); i += 3 {
+		a, b := in[i:i+3], inout[i:i+3]
+		b[0], b[1], b[2] = a[0]*b[0], a[0]*b[1]+a[1]*b[2], a[2]*b[2]
+	}
+}
+
+// multiply4 multiplies 4×4 matrices.
+func multiply4(in, inout []uint64) {
+	for i := 0; i < len(in); i += 16 {
+		a, b := in[i:i+16], slices.Clone(inout[i:i+16])
+		for k := range b {
+			inout[i+k] = 0
+			for j := range 4 {
+				inout[i+k] += a[k/4*4+j] * b[j*4+k%4]
 			}
 		}
 	}
 }
 
-func productsAreRight(w *World, product Op[uint64], count int) error {
+// itemOps are operations on items of different lengths. They are associative, but not commutative.
+var itemOps = []struct {
+	length int // elements of an item
+	op     Op[uint64]
+}{{1, compose}, {2, affine}, {3, triangular}, {4, multiply}, {16, multiply4}}
+
+// TestItemsAreNotSplit checks that no algorithm splits an item.
+func TestItemsAreNotSplit(t *testing.T) {
+	for _, forced := range forcedInTurn() {
+		t.Setenv(collectiveVariable, forced)
+		for _, n := range []int{1, 2, 3, 4, 8} {
+			err := runIn(localworld.New(context.Background(), localworld.Config{Ranks: n, Replicas: 1}), func(w *World) error {
+				for _, x := range itemOps {
+					for _, count := range []int{0, 1, 3, 4, 250, 252, beyondSwitch} {
+						if err := itemsAreRight(w, x.length, x.op, count); err != nil {
+							return fmt.Errorf("%d items of %d elements: %w", count, x.length, err)
+						}
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatalf("%q, n=%d: %v", forced, n, err)
+			}
+		}
+	}
+}
+
+// itemsAreRight checks all reductions of count items with a number of elements each.
+func itemsAreRight(w *World, elements int, plain Op[uint64], count int) error {
+	op, length := Items(elements, plain), elements*count
+	give := func(rank int) []uint64 {
+		s := make([]uint64, length)
+		for i := range s {
+			s[i] = uint64(3*rank + i%11 + 1)
+		}
+		return s
+	}
 	up := func(rank int) []uint64 {
-		all := someMatrices(rank, count)
+		all := give(rank)
 		for r := rank - 1; r >= 0; r-- {
-			multiply(someMatrices(r, count), all)
+			plain(give(r), all)
 		}
 		return all
 	}
 	n, rank := w.Size(), w.Rank()
-	mine, total := someMatrices(rank, count), up(n-1)
-	atRoot, everywhere, prefix := make([]uint64, 4*count), make([]uint64, 4*count), make([]uint64, 4*count)
-	counts := make([]int, n)
-	counts[n-1] = 4 * count
+	mine, total := give(rank), up(n-1)
+	atRoot, everywhere, prefix, before := make([]uint64, length), make([]uint64, length), make([]uint64, length), make([]uint64, length)
+	counts, wantBefore := make([]int, n), make([]uint64, length)
+	counts[n-1] = length
 	uneven := make([]uint64, counts[rank])
-	err := first(Reduce(w.Comm, mine, atRoot, product, 0), Allreduce(w.Comm, mine, everywhere, product), Scan(w.Comm, mine, prefix, product),
-		ReduceScatter(w.Comm, mine, uneven, counts, product),
-		want("Allreduce", everywhere, total), want("Scan", prefix, up(rank)))
+	if rank > 0 {
+		wantBefore = up(rank - 1)
+	}
+	err := first(Reduce(w.Comm, mine, atRoot, op, 0), Allreduce(w.Comm, mine, everywhere, op), Scan(w.Comm, mine, prefix, op),
+		Exscan(w.Comm, mine, before, op), ReduceScatter(w.Comm, mine, uneven, counts, op),
+		want("Allreduce", everywhere, total), want("Scan", prefix, up(rank)), want("Exscan", before, wantBefore))
 	if count%n == 0 {
-		part := make([]uint64, 4*count/n)
-		err = first(err, ReduceScatterBlock(w.Comm, mine, part, product), want("ReduceScatterBlock", part, total[rank*len(part):(rank+1)*len(part)]))
+		part := make([]uint64, length/n)
+		err = first(err, ReduceScatterBlock(w.Comm, mine, part, op), want("ReduceScatterBlock", part, total[rank*len(part):(rank+1)*len(part)]))
 	}
 	if rank == 0 {
 		err = first(err, want("Reduce", atRoot, total))
