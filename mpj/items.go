@@ -3,6 +3,7 @@ package mpj
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
 	"sync"
 )
@@ -93,8 +94,8 @@ func unfit[T Element](combine Op[T], lengths ...int) (class Class, why string) {
 		return ErrOp, "op is nil"
 	}
 	n := itemLength(combine)
-	if n < 1 {
-		return ErrOp, fmt.Sprintf("the operation's item length is %d, want 1 or more", n)
+	if n < 1 || n > math.MaxInt/sizeOf[T]() {
+		return ErrOp, fmt.Sprintf("the operation's item length is %d elements", n)
 	}
 	for _, l := range lengths {
 		if l%n != 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -152,11 +153,11 @@ func TestIncompleteItemsAreRefused(t *testing.T) {
 	})
 }
 
-// TestOperationsOnEmptyItemsAreRefused checks that an item length below 1 is an error for every
-// length of the vectors.
-func TestOperationsOnEmptyItemsAreRefused(t *testing.T) {
+// TestOperationsOnImpossibleItemsAreRefused checks that an item length below 1, or beyond every
+// memory, is an error for every length of the vectors.
+func TestOperationsOnImpossibleItemsAreRefused(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
-		for _, n := range []int{0, -4} {
+		for _, n := range []int{0, -4, math.MaxInt} {
 			none := Items(n, multiply)
 			for _, length := range []int{0, 4, 8} {
 				b, even := make([]uint64, length), make([]uint64, length*w.Size())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"unsafe"
 
@@ -269,6 +270,7 @@ func TestWrongTypedReductionsAreRefused(t *testing.T) {
 			{"operation on pointers", allreduce(one, OpOf(func(in, inout []*int) {})), ErrOp},
 			{"operation on nothing", allreduce(one, OpOf(func(in, inout []struct{}) {})), ErrOp},
 			{"operation on empty items", allreduce(one, OpOf(Items(0, multiply))), ErrOp},
+			{"operation on items beyond every memory", allreduce(four.At(m, 0, 0), OpOf(Items(math.MaxInt, multiply))), ErrOp},
 			{"operation on smaller items", allreduce(one, OpOf(Sum[uint64])), ErrOp},
 			{"operation on larger items", allreduce(one, OpOf(Items(8, multiply))), ErrOp},
 			{"operation on other items, none of them", allreduce(four.At(m, 0, 0), OpOf(Sum[uint64])), ErrOp},

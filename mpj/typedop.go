@@ -3,6 +3,7 @@ package mpj
 import (
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"slices"
@@ -43,13 +44,13 @@ func OpOf[S any](op func(in, inout []S)) TypedOp {
 	if op == nil {
 		return TypedOp{err: fault(ErrOp, "OpOf", errors.New("op is nil"))}
 	}
-	extent := int(t.Size()) * itemLength(op)
-	if extent < 1 {
-		return TypedOp{err: fault(ErrOp, "OpOf", fmt.Errorf("an item of %v has %d bytes", t, extent))}
+	size, length := int(t.Size()), itemLength(op)
+	if size == 0 || length < 1 || length > math.MaxInt/size {
+		return TypedOp{err: fault(ErrOp, "OpOf", fmt.Errorf("an item consists of %d values of %d bytes", length, size))}
 	}
 	return TypedOp{
 		combine: func(in, inout []byte) { op(elementsOf[S](in), elementsOf[S](inout)) },
-		extent:  extent,
+		extent:  size * length,
 		code:    reflect.ValueOf(op).Pointer(),
 	}
 }
