@@ -19,7 +19,8 @@ import (
 //
 // Blocking and nonblocking calls are compared in program order, in a separate context. A nonblocking
 // call is compared in the background, before it starts. The comparison makes every collective wait
-// for all ranks, as MPI allows, and changes no result.
+// for all ranks, as MPI allows, and changes no result. Before a reduction, each rank also checks its
+// operation (divisible.go).
 const checkVariable = proclink.CheckVariable
 
 // checksWanted reports whether the environment variable turns checks on.

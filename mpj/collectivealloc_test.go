@@ -13,6 +13,7 @@ import (
 // allocates nothing at either rank. It does not run under the race detector, with which sync.Pool
 // drops items.
 func TestWarmCollectivesAllocateNothing(t *testing.T) {
+	number, sum := TypeOf[float64](), OpOf(Sum[float64])
 	calls := map[string]func(c *Comm, one, two, out []float64) error{
 		"Barrier":            func(c *Comm, _, _, _ []float64) error { return Barrier(c) },
 		"Bcast":              func(c *Comm, one, _, _ []float64) error { return Bcast(c, one, 0) },
@@ -25,6 +26,15 @@ func TestWarmCollectivesAllocateNothing(t *testing.T) {
 		"ReduceScatterBlock": func(c *Comm, one, two, _ []float64) error { return ReduceScatterBlock(c, two, one, Max) },
 		"Scan":               func(c *Comm, one, two, _ []float64) error { return Scan(c, one, two[:8], Sum) },
 		"Exscan":             func(c *Comm, one, two, _ []float64) error { return Exscan(c, one, two[:8], Sum) },
+		"AllreduceTyped": func(c *Comm, one, two, _ []float64) error {
+			return AllreduceTyped(c, number.At(one, 0, 8), number.At(two, 0, 8), sum)
+		},
+		"ReduceTyped": func(c *Comm, one, two, _ []float64) error {
+			return ReduceTyped(c, number.At(one, 0, 8), number.At(two, 0, 8), sum, 0)
+		},
+		"ScanTyped": func(c *Comm, one, two, _ []float64) error {
+			return ScanTyped(c, number.At(one, 0, 8), number.At(two, 0, 8), sum)
+		},
 	}
 	const runs = 200
 	for name, call := range calls {

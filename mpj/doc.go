@@ -31,7 +31,8 @@
 // Send and Recv between pairs of ranks, Sendrecv to exchange messages, and Isend and Irecv with
 // Waitall to compute meanwhile. SendTyped and RecvTyped transfer columns, halos and structs, with a
 // Datatype that describes the parts of a slice that are data. SendValue, RecvValue and BcastValue
-// transfer any other value. AnySource is for distributing tasks of unknown length.
+// transfer any other value, and ReduceValue combines them. AnySource is for distributing tasks of
+// unknown length.
 //
 // Functions take the communicator first; C functions with a datatype argument are generic here. All
 // errors are of type *Error, and name the failed call and the argument or message concerned; use
@@ -62,7 +63,8 @@
 //
 // With P2PMPI_CHECK=1 in the environment, the ranks compare their collective calls and arguments
 // before each collective. If they differ, all ranks get an error that names the calls and their
-// ranks, instead of some ranks hanging. p2prun passes the variable to all ranks.
+// ranks, instead of some ranks hanging. A reduction with an operation on larger items than it states
+// fails, instead of having a wrong result. p2prun passes the variable to all ranks.
 //
 // The variable also turns on deadlock detection: ranks that wait for each other forever get
 // ErrDeadlock within a second or two, with a description of the event that each waits for. Detection
@@ -86,10 +88,12 @@
 // owns the buffers until the request is complete.
 //
 // Reductions combine in rank order along one fixed tree. A floating-point sum therefore has the same
-// bits in every run with the same number of ranks, whatever their placement. The package chooses the
-// algorithm by the message size and by the number and location of the ranks. On several machines or
-// clusters, small messages are sent by levels, once over each distant link. The environment variable
-// P2PMPI_COLL, the same at all ranks, overrides the choice: allreduce=ring,bcast=chain.
+// bits in every run with the same number of ranks, whatever their placement. Reductions split long
+// vectors between items, which are single elements, groups of elements (Items), or items of a
+// datatype (OpOf, AllreduceTyped). The package chooses the algorithm by the message size and by the
+// number and location of the ranks. On several machines or clusters, small messages are sent by
+// levels, once over each distant link. The environment variable P2PMPI_COLL, the same at all ranks,
+// overrides the choice: allreduce=ring,bcast=chain.
 //
 // When a collective fails at one rank, the ranks that wait for that rank in the collective also
 // fail, with an error that names the failed rank and the reason. Ranks that already have their
@@ -137,8 +141,10 @@
 //	group, intercomm, attribute, errhandler, error
 //	pointtopoint, buffer, persistent, matched, cancel, request, value
 //	datatype, typed, structtype, pack, element
-//	collective, gather, allgather, alltoall, reduce, reducescatter, op, operation
+//	collective, gather, allgather, alltoall, operation
+//	reduce, reducescatter, reducetyped, reducevalue, op, typedop, items
 //	topology, cart, cartorder, dims, graph, distgraph, neighbour, exchange
 //	check, describe           comparison of calls with P2PMPI_CHECK
+//	divisible                 check of operations with P2PMPI_CHECK
 //	detector, deadlock        deadlock detection with P2PMPI_CHECK
 package mpj

@@ -43,3 +43,27 @@ func ExampleAllreduce() {
 	})
 	// Output: 0+1+2+3 = 6
 }
+
+// Every rank has a range of numbers. The operation combines ranges, each of which is one item that
+// reductions never split.
+func ExampleOpOf() {
+	type span struct{ Min, Max float64 }
+	spans := mpj.TypeStructOf[span]()
+	union := mpj.OpOf(func(in, inout []span) {
+		for i, s := range in {
+			inout[i] = span{min(s.Min, inout[i].Min), max(s.Max, inout[i].Max)}
+		}
+	})
+	mpj.RunLocal(context.Background(), 4, func(world *mpj.World) error {
+		middle := float64(10 * world.Rank())
+		mine, all := []span{{middle - 1, middle + 1}}, make([]span, 1)
+		if err := mpj.AllreduceTyped(world.Comm, spans.At(mine, 0, 1), spans.At(all, 0, 1), union); err != nil {
+			return err
+		}
+		if world.Rank() == 0 {
+			fmt.Println(all[0])
+		}
+		return nil
+	})
+	// Output: {-1 31}
+}

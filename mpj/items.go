@@ -3,9 +3,8 @@ package mpj
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"reflect"
-	"runtime"
-	"strings"
 	"sync"
 )
 
@@ -15,55 +14,63 @@ import (
 //
 //	mpj.Allreduce(comm, nil, matrices, mpj.Items(4, multiply))
 //
-// An Op without Items may be called on any part of the vectors.
+// An Op without Items may be called on any part of the vectors. A function that calls the result of
+// Items is such an Op, because a reduction cannot see that its items have n elements. If a reduction
+// splits an item of such a function, the result of Items panics. Apply Items last instead:
 //
-//go:noinline
+//	mpj.Allreduce(comm, nil, matrices, mpj.Items(4, traced(multiply)))
+//
+// For items that are structs or arrays, OpOf is simpler.
 func Items[T Element](n int, op Op[T]) Op[T] {
 	if op == nil {
 		return nil
 	}
-	return func(in, inout []T) {
+	items := func(in, inout []T) {
 		if len(in) == 0 && len(inout) > 0 { // a query of itemLength
 			binary.NativeEndian.PutUint64(bytesOf(inout), uint64(n))
 			return
 		}
+		if n < 1 || len(in)%n != 0 {
+			panic(fmt.Sprintf("mpj.Items: called with %d elements for items of %d: pass the result of Items itself to the reduction", len(in), n))
+		}
 		op(in, inout)
 	}
+	itemsCode.add(reflect.ValueOf(items).Pointer())
+	return items
 }
 
-// itemsName is the prefix of the names of the functions that Items returns.
-const itemsName = packagePath + "Items["
+// itemsCode contains the code addresses of the functions that Items has returned. The functions for
+// one element type have the same address.
+var itemsCode codeSet
 
-// itemsCode caches, for each code address, whether it belongs to a function that Items returns.
-// Looking up the name of a function allocates memory.
-var itemsCode struct {
-	mu    sync.RWMutex
-	known map[uintptr]bool
+// A codeSet is a set of code addresses.
+type codeSet struct {
+	mu       sync.RWMutex
+	contains map[uintptr]bool
 }
 
-// madeByItems reports whether the function at code address pc was returned by Items.
-func madeByItems(pc uintptr) bool {
-	itemsCode.mu.RLock()
-	yes, ok := itemsCode.known[pc]
-	itemsCode.mu.RUnlock()
-	if ok {
-		return yes
+func (s *codeSet) add(pc uintptr) {
+	if s.has(pc) {
+		return
 	}
-	f := runtime.FuncForPC(pc)
-	yes = f != nil && strings.HasPrefix(f.Name(), itemsName)
-	itemsCode.mu.Lock()
-	defer itemsCode.mu.Unlock()
-	if itemsCode.known == nil {
-		itemsCode.known = make(map[uintptr]bool)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contains == nil {
+		s.contains = make(map[uintptr]bool)
 	}
-	itemsCode.known[pc] = yes
-	return yes
+	s.contains[pc] = true
+}
+
+func (s *codeSet) has(pc uintptr) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.contains[pc]
 }
 
 // itemLength returns the number of elements in an item of op: the argument of Items, or 1. It calls
 // only functions that Items returned.
-func itemLength[T Element](op Op[T]) int {
-	if !madeByItems(reflect.ValueOf(op).Pointer()) {
+func itemLength[T any](op func(in, inout []T)) int {
+	if !itemsCode.has(reflect.ValueOf(op).Pointer()) {
 		return 1
 	}
 	var answer [locSize]byte // its size is a multiple of the size of every Element
@@ -71,28 +78,29 @@ func itemLength[T Element](op Op[T]) int {
 	return int(binary.NativeEndian.Uint64(answer[:]))
 }
 
-// checkOp returns an error if the operation of a reduction is nil, or if a length is not a multiple
-// of its item length.
+// checkOp returns an error if the operation of a reduction is invalid, or if a length is not a
+// multiple of its item length.
 func checkOp[T Element](c *Comm, op string, combine Op[T], lengths ...int) error {
-	if combine == nil {
-		return c.failf(ErrOp, op, "op is nil")
-	}
-	if why := unfit(combine, lengths...); why != "" {
-		return c.failf(ErrCount, op, "%s", why)
+	if class, why := unfit(combine, lengths...); why != "" {
+		return c.failf(class, op, "%s", why)
 	}
 	return nil
 }
 
-// unfit returns why the item length of combine is invalid or one of lengths is not a multiple of it, or "".
-func unfit[T Element](combine Op[T], lengths ...int) string {
+// unfit returns the class and the reason of the error if combine is invalid or one of lengths is not
+// a multiple of its item length.
+func unfit[T Element](combine Op[T], lengths ...int) (class Class, why string) {
+	if combine == nil {
+		return ErrOp, "op is nil"
+	}
 	n := itemLength(combine)
-	if n < 1 {
-		return fmt.Sprintf("the operation's item length is %d, want 1 or more", n)
+	if n < 1 || n > math.MaxInt/sizeOf[T]() {
+		return ErrOp, fmt.Sprintf("the operation's item length is %d elements", n)
 	}
 	for _, l := range lengths {
 		if l%n != 0 {
-			return fmt.Sprintf("%d elements are not a multiple of the operation's item length %d", l, n)
+			return ErrCount, fmt.Sprintf("%d elements are not a multiple of the operation's item length %d", l, n)
 		}
 	}
-	return ""
+	return "", ""
 }

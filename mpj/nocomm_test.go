@@ -11,7 +11,10 @@ var (
 	oneInt, otherInt = make([]int, 1), make([]int, 1)
 	oneTyped         = TypeOf[int]().At(oneInt, 0, 1)
 	intKey           = KeyvalCreate[int](nil, nil)
+	intSum           = OpOf(Sum[int])
 )
+
+func lesser(a, b int) int { return min(a, b) }
 
 // everyCall contains one call on a communicator for each function that can fail.
 var everyCall = []struct {
@@ -52,6 +55,21 @@ var everyCall = []struct {
 	{"Iscan", func(c *Comm) error { _, err := Iscan(c, oneInt, oneInt, Sum); return err }},
 	{"Exscan", func(c *Comm) error { return Exscan(c, oneInt, oneInt, Sum) }},
 	{"Iexscan", func(c *Comm) error { _, err := Iexscan(c, oneInt, oneInt, Sum); return err }},
+	{"ReduceTyped", func(c *Comm) error { return ReduceTyped(c, oneTyped, oneTyped, intSum, 0) }},
+	{"IreduceTyped", func(c *Comm) error { _, err := IreduceTyped(c, oneTyped, oneTyped, intSum, 0); return err }},
+	{"AllreduceTyped", func(c *Comm) error { return AllreduceTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IallreduceTyped", func(c *Comm) error { _, err := IallreduceTyped(c, oneTyped, oneTyped, intSum); return err }},
+	{"ReduceScatterTyped", func(c *Comm) error { return ReduceScatterTyped(c, oneTyped, oneTyped, oneInt, intSum) }},
+	{"IreduceScatterTyped", func(c *Comm) error { _, err := IreduceScatterTyped(c, oneTyped, oneTyped, oneInt, intSum); return err }},
+	{"ReduceScatterBlockTyped", func(c *Comm) error { return ReduceScatterBlockTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IreduceScatterBlockTyped", func(c *Comm) error {
+		_, err := IreduceScatterBlockTyped(c, oneTyped, oneTyped, intSum)
+		return err
+	}},
+	{"ScanTyped", func(c *Comm) error { return ScanTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IscanTyped", func(c *Comm) error { _, err := IscanTyped(c, oneTyped, oneTyped, intSum); return err }},
+	{"ExscanTyped", func(c *Comm) error { return ExscanTyped(c, oneTyped, oneTyped, intSum) }},
+	{"IexscanTyped", func(c *Comm) error { _, err := IexscanTyped(c, oneTyped, oneTyped, intSum); return err }},
 	{"NeighborAllgather", func(c *Comm) error { return NeighborAllgather(c, oneInt, oneInt) }},
 	{"IneighborAllgather", func(c *Comm) error { _, err := IneighborAllgather(c, oneInt, oneInt); return err }},
 	{"NeighborAllgatherv", func(c *Comm) error { return NeighborAllgatherv(c, oneInt, oneInt, oneInt, nil) }},
@@ -102,6 +120,10 @@ var everyCall = []struct {
 	{"SendValue", func(c *Comm) error { return SendValue(c, 1, 0, 0) }},
 	{"RecvValue", func(c *Comm) error { _, _, err := RecvValue[int](c, 0, 0); return err }},
 	{"BcastValue", func(c *Comm) error { _, err := BcastValue(c, 1, 0); return err }},
+	{"ReduceValue", func(c *Comm) error { _, err := ReduceValue(c, 1, lesser, 0); return err }},
+	{"AllreduceValue", func(c *Comm) error { _, err := AllreduceValue(c, 1, lesser); return err }},
+	{"ScanValue", func(c *Comm) error { _, err := ScanValue(c, 1, lesser); return err }},
+	{"ExscanValue", func(c *Comm) error { _, err := ExscanValue(c, 1, lesser); return err }},
 	{"RecvContext", func(c *Comm) error { _, err := RecvContext(context.Background(), c, oneInt, 0, 0); return err }},
 	{"ProbeContext", func(c *Comm) error { _, err := ProbeContext(context.Background(), c, 0, 0); return err }},
 	{"AttrPut", func(c *Comm) error { return AttrPut(c, intKey, 1) }},

@@ -3,8 +3,9 @@ package mpj
 // An Op combines two vectors of equal length element by element: inout[i] = in[i] op inout[i]. It
 // must be associative, but need not be commutative: in always contains the values of lower ranks
 // than inout. An Op may be called on any parts of the vectors, and several times or never for a
-// given part; Items keeps groups of elements together. Reductions accept the predefined operations
-// without explicit instantiation:
+// given part, but never on empty parts. Items keeps groups of elements together, and OpOf makes
+// operations on structs and arrays. Reductions accept the predefined operations without explicit
+// instantiation:
 //
 //	mpj.Allreduce(comm, send, recv, mpj.Sum)
 type Op[T Element] func(in, inout []T)

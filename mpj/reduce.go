@@ -7,12 +7,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// elementsOf is the inverse of bytesOf.
-func elementsOf[T Element](b []byte) []T {
+// elementsOf is the inverse of bytesOf and memoryOf.
+func elementsOf[T any](b []byte) []T {
 	if len(b) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
+	var zero T
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/int(unsafe.Sizeof(zero)))
 }
 
 // reductionOf returns op, whose items have item elements, as an operation on bytes. It is short
@@ -20,8 +21,14 @@ func elementsOf[T Element](b []byte) []T {
 func reductionOf[T Element](op Op[T], item int) collective.Reduction {
 	return collective.Reduction{
 		Size:    sizeOf[T]() * item,
-		Combine: func(in, inout []byte) { op(elementsOf[T](in), elementsOf[T](inout)) },
+		Combine: func(in, inout []byte) { applyOp(op, elementsOf[T](in), elementsOf[T](inout)) },
 	}
+}
+
+// applyOp calls op, and then clears the padding of the result, which op may have changed.
+func applyOp[T Element](op Op[T], in, inout []T) {
+	op(in, inout)
+	bytesOf(inout)
 }
 
 // checkReduction returns the contribution of this rank to a reduction without a root.
@@ -34,6 +41,7 @@ func checkReduction[T Element](c *Comm, op string, send, recv []T, combine Op[T]
 		err = checkOp(c, op, combine, len(from))
 	}
 	if c.world.checks {
+		err = checkItemsOf(c, op, combine, from, err)
 		err = c.agree(op, placed(reductionCall(calls.None, len(from), combine), send, len(from)), err)
 	}
 	return from, err
@@ -86,6 +94,7 @@ func checkReduce[T Element](c *Comm, op string, send, recv []T, combine Op[T], r
 		err = checkOp(c, op, combine, len(from))
 	}
 	if c.world.checks {
+		err = checkItemsOf(c, op, combine, from, err)
 		err = c.agree(op, reductionCall(root, len(from), combine), err)
 	}
 	return from, err
@@ -165,11 +174,8 @@ func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 	if len(in) != len(inout) {
 		return failf(ErrBuffer, "ReduceLocal", "in has %d elements and inout %d", len(in), len(inout))
 	}
-	if op == nil {
-		return failf(ErrOp, "ReduceLocal", "op is nil")
-	}
-	if why := unfit(op, len(in)); why != "" {
-		return failf(ErrCount, "ReduceLocal", "%s", why)
+	if class, why := unfit(op, len(in)); why != "" {
+		return failf(class, "ReduceLocal", "%s", why)
 	}
 	if len(in) > 0 {
 		op(in, inout)

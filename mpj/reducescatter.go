@@ -43,6 +43,7 @@ func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T, comb
 		err = checkOp(c, op, combine, len(to))
 	}
 	if c.world.checks {
+		err = checkItemsOf(c, op, combine, from, err)
 		err = c.agree(op, placed(reductionCall(calls.None, len(to), combine), send, len(to)), err)
 	}
 	return from, to, err
@@ -80,6 +81,7 @@ func checkReduceScatter[T Element](c *Comm, op string, send, recv []T, counts []
 		err = checkOp(c, op, combine, counts...)
 	}
 	if c.world.checks {
+		err = checkItemsOf(c, op, combine, from, err)
 		k := reductionCall(calls.None, calls.None, combine)
 		k.Counts = counts
 		err = c.agree(op, placed(k, send, len(from)), err)

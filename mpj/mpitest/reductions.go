@@ -16,10 +16,10 @@ var reductions = []Test{
 	{"sum and prod of complex numbers", 1, true, complexes},
 	{"maxloc and minloc return the lowest index", 1, true, locations},
 	{"all reductions combine in rank order", 1, true, rankOrder},
-	{"items of several elements are not split", 1, true, wholeItems},
 	{"reductions work in place", 1, true, reduceInPlace},
 	{"floating-point results have the same bits everywhere", 1, true, sameBits},
 	{"reduce-local applies the operation", 1, true, reduceLocal},
+	{"reductions of values combine in rank order", 1, true, valueReductions},
 }
 
 // reduced compares all reductions with op, at all counts, with a fold in rank order.
@@ -183,35 +183,6 @@ func rankOrder(w *mpj.World) error {
 	})
 }
 
-// wholeItems combines maps x -> ax+b modulo 2^64, each of which consists of two elements.
-func wholeItems(w *mpj.World) error {
-	compose := mpj.Items(2, func(in, inout []uint64) {
-		for i := 0; i < len(in); i += 2 {
-			inout[i], inout[i+1] = in[i]*inout[i], in[i+1]*inout[i]+inout[i+1]
-		}
-	})
-	give := func(rank, count int) []uint64 {
-		s := make([]uint64, count)
-		for i := range s {
-			s[i] = uint64(2*rank + i%5 + 1)
-		}
-		return s
-	}
-	for _, count := range counts {
-		c, n, rank := w.Comm, w.Size(), w.Rank()
-		me, everywhere, prefix := give(rank, 2*count), make([]uint64, 2*count), make([]uint64, 2*count)
-		part, wide := make([]uint64, 2*count), give(rank, 2*count*n)
-		err := cmp.Or(mpj.Allreduce(c, me, everywhere, compose), mpj.Scan(c, me, prefix, compose), mpj.ReduceScatterBlock(c, wide, part, compose),
-			same("Allreduce", everywhere, fold(n-1, 2*count, compose, give)), same("Scan", prefix, fold(rank, 2*count, compose, give)),
-			same("ReduceScatterBlock", part, fold(n-1, 2*count*n, compose, give)[rank*2*count:][:2*count]),
-			fails("half an item", mpj.Allreduce(c, nil, make([]uint64, 2*count+1), compose), mpj.ErrCount))
-		if err != nil {
-			return fmt.Errorf("%d items: %w", count, err)
-		}
-	}
-	return nil
-}
-
 func reduceInPlace(w *mpj.World) error {
 	c, n := w.Comm, w.Size()
 	for _, count := range counts {
@@ -262,4 +233,26 @@ func reduceLocal(*mpj.World) error {
 	err := mpj.ReduceLocal([]int{10, 20, 30}, inout, mpj.Sum)
 	wrong := mpj.ReduceLocal([]int{1}, inout, mpj.Sum)
 	return cmp.Or(err, same("sum", inout, []int{11, 22, 33}), fails("unequal lengths", wrong, mpj.ErrBuffer))
+}
+
+// valueReductions combines texts of different lengths.
+func valueReductions(w *mpj.World) error {
+	c, n, rank, root := w.Comm, w.Size(), w.Rank(), w.Size()/2
+	text := func(from, to int) (s string) {
+		for i := range to - from {
+			s += fmt.Sprint(100*(from+i), ";")
+		}
+		return s
+	}
+	join := func(a, b string) string { return a + b }
+	reduced, err1 := mpj.ReduceValue(c, text(rank, rank+1), join, root)
+	everywhere, err2 := mpj.AllreduceValue(c, text(rank, rank+1), join)
+	prefix, err3 := mpj.ScanValue(c, text(rank, rank+1), join)
+	before, err4 := mpj.ExscanValue(c, text(rank, rank+1), join)
+	want := ""
+	if rank == root {
+		want = text(0, n)
+	}
+	return cmp.Or(err1, err2, err3, err4, equal("ReduceValue", reduced, want), equal("AllreduceValue", everywhere, text(0, n)),
+		equal("ScanValue", prefix, text(0, rank+1)), equal("ExscanValue", before, text(0, rank)))
 }

@@ -21,7 +21,7 @@ func Suite() []Test {
 	return slices.Concat(
 		sends, receives, probes, requests, persistents,
 		datatypes,
-		collectives, vectors, reductions, nonblocking,
+		collectives, vectors, reductions, items, nonblocking,
 		groups, comms, intercomms, attributes,
 		topologies, neighbours,
 		environment, threads, misuses,

@@ -1,7 +1,5 @@
 package collective
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
-
 // bcast is Bcast within another operation.
 func bcast(t *Team, b []byte, root int) error {
 	if t.Size == 1 {
@@ -31,11 +29,8 @@ func binomialBcast(t *Team, b []byte, root int) error {
 func bcastWhole(t *Team, b []byte, root int) ([]byte, error) {
 	tree := treeOf(t, root)
 	if parent, ok := tree.parent(); ok {
-		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), engineapi.AnyTag)
+		whole, err := t.recvWhole(parent)
 		if err != nil {
-			return nil, t.cause(err)
-		}
-		if err := t.sameCall(s, parent); err != nil {
 			return nil, err
 		}
 		b = whole

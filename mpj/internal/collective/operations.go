@@ -75,7 +75,7 @@ func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
 }
 
 // ReduceScatter combines the send buffers of all members, which consist of one block for each, and
-// stores each block in recv of its rank. recv may be a part of send.
+// stores each block in recv of its rank. Blocks consist of whole items. recv may be a part of send.
 func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	return t.carryOut(unrooted(ReduceScatter), func() error { return reduceScatter(t, send, blocks, recv, r) })
 }
@@ -90,4 +90,35 @@ func (t *Team) Scan(acc []byte, r Reduction) error {
 // and recv may be the same.
 func (t *Team) Exscan(send, recv []byte, r Reduction) error {
 	return t.carryOut(unrooted(Scan), func() error { return exscan(t, send, recv, r) })
+}
+
+// ReduceWhole is Reduce for values that each member encodes, with any lengths. encode encodes the
+// partial result of this member. higher decodes a partial result of higher ranks and combines it with
+// the own one. ReduceWhole returns the encoded result at root. At rank 0 it returns nil instead,
+// because the partial result of rank 0 is the result.
+func (t *Team) ReduceWhole(encode func() ([]byte, error), higher func(b []byte) error, root int) (b []byte, err error) {
+	err = t.carryOut(rooted(Reduce, root), func() (err error) {
+		b, err = reduceWholeAt(t, encode, higher, root)
+		return err
+	})
+	return b, err
+}
+
+// AllreduceWhole is ReduceWhole with the result at all members.
+func (t *Team) AllreduceWhole(encode func() ([]byte, error), higher func(b []byte) error) (b []byte, err error) {
+	err = t.carryOut(unrooted(Allreduce), func() (err error) {
+		b, err = allreduceWhole(t, encode, higher)
+		return err
+	})
+	return b, err
+}
+
+// ScanWhole is Scan for values that each member encodes. lower decodes the partial result of all lower
+// ranks and combines it with the own one. ScanWhole also returns it, encoded, or nil at rank 0.
+func (t *Team) ScanWhole(encode func() ([]byte, error), lower func(b []byte) error) (before []byte, err error) {
+	err = t.carryOut(unrooted(Scan), func() (err error) {
+		before, err = scanWhole(t, encode, lower)
+		return err
+	})
+	return before, err
 }

@@ -49,7 +49,7 @@ func binomialReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	return nil
 }
 
-// scatteredReduce combines one share of the elements at each rank, and gathers the shares at root.
+// scatteredReduce combines one share of the items at each rank, and gathers the shares at root.
 func scatteredReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	s := borrow(len(send))
 	defer s.free()
@@ -73,7 +73,7 @@ func scatteredReduce(t *Team, send, recv []byte, r Reduction, root int) error {
 	return nil
 }
 
-// reduceShare combines one share of the elements at each rank. It returns the byte range of this
+// reduceShare combines one share of the items at each rank. It returns the byte range of this
 // rank's share in buf, which is as long as send. buf may be send.
 func reduceShare(t *Team, send, buf []byte, r Reduction) (from, to int, err error) {
 	if powerOfTwo(t.Size) {
@@ -98,7 +98,7 @@ func shareAfter(t *Team, length int, r Reduction, rank int) (from, to int) {
 	return from * r.Size, to * r.Size
 }
 
-// half returns one half of the byte range from..to, in whole elements.
+// half returns one half of the byte range from..to, in whole items.
 func half(from, to int, r Reduction, upper bool) (int, int) {
 	middle := from + (to-from)/r.Size/2*r.Size
 	if upper {

@@ -1,11 +1,19 @@
 package collective
 
-// A Reduction is an operation that combines two vectors of elements.
+// A Reduction is an operation that combines two vectors of items. An item consists of one or more
+// elements. Algorithms split vectors only between items.
 type Reduction struct {
-	Size int // size of an element, in bytes
+	Size int // size of an item, in bytes; at least 1
 	// Combine computes inout = in op inout, where in comes from lower ranks. It must be
-	// associative.
+	// associative. It is called on one or more items.
 	Combine func(in, inout []byte)
+}
+
+// combine calls Combine, unless the vectors are empty.
+func (r Reduction) combine(in, inout []byte) {
+	if len(in) > 0 {
+		r.Combine(in, inout)
+	}
 }
 
 // An accumulator contains this rank's partial result of a reduction, and a buffer for incoming data.
@@ -17,10 +25,10 @@ type accumulator struct{ mine, other []byte }
 // true.
 func (a *accumulator) take(r Reduction, from, to int, below bool) {
 	if below {
-		r.Combine(a.other[from:to], a.mine[from:to])
+		r.combine(a.other[from:to], a.mine[from:to])
 		return
 	}
-	r.Combine(a.mine[from:to], a.other[from:to])
+	r.combine(a.mine[from:to], a.other[from:to])
 	a.mine, a.other = a.other, a.mine
 }
 
@@ -30,7 +38,7 @@ func (r Reduction) fold(b []byte, n, size int) []byte {
 	at := func(i int) []byte { return b[i*size : (i+1)*size] }
 	for bit := 1; bit < n; bit *= 2 {
 		for i := 0; i+bit < n; i += 2 * bit { // the result of a node is stored at its last rank
-			r.Combine(at(i+bit-1), at(min(i+2*bit, n)-1))
+			r.combine(at(i+bit-1), at(min(i+2*bit, n)-1))
 		}
 	}
 	return at(n - 1)

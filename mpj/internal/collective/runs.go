@@ -50,7 +50,7 @@ func (r *run) add(op Reduction, node [2]int, value []byte) {
 		if width := middle - from; from%(2*width) != 0 || to != min(from+2*width, r.n) || !powerOfTwo(width) {
 			return
 		}
-		op.Combine(r.at(left), r.at(right))
+		op.combine(r.at(left), r.at(right))
 		copy(r.at(left), r.at(right))
 		r.nodes = r.nodes[:right]
 		r.nodes[left][1] = to

@@ -15,7 +15,7 @@ func exscan(t *Team, send, recv []byte, r Reduction) error {
 		if k == 1 {
 			copy(recv, lower)
 		} else {
-			r.Combine(lower, recv)
+			r.combine(lower, recv)
 		}
 	})
 }
@@ -40,7 +40,7 @@ func doublingScan(t *Team, acc, lower []byte, r Reduction, take func(lower []byt
 		}
 		if below {
 			take(lower, k)
-			r.Combine(lower, acc)
+			r.combine(lower, acc)
 		}
 	}
 	return nil
