@@ -170,7 +170,7 @@ func alltoallw(t *collective.Team, send, recv []Typed) error {
 	total := 0
 	for i := range send {
 		out[i], in[i] = send[i].Size(), recv[i].Size()
-		packing = send[i].of.Append(packing, send[i].memory, send[i].origin, send[i].count)
+		packing = send[i].buffer.Append(packing)
 		total += in[i]
 	}
 	b, arrived := packed(in), packing
@@ -185,7 +185,7 @@ func alltoallw(t *collective.Team, send, recv []Typed) error {
 		return err
 	}
 	for i := range recv {
-		recv[i].take(block(arrived, b, i))
+		recv[i].buffer.Unpack(block(arrived, b, i))
 	}
 	return nil
 }

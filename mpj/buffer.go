@@ -131,7 +131,7 @@ func (c *Comm) ibsendTyped(op string, x Typed, dest, tag int) (*Request, error) 
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
 	}
-	b := x.packed()
+	b := x.buffer.Append(nil)
 	r := &Request{comm: c, op: op, description: c.describeSend(op, b, dest, tag), null: dest == ProcNull}
 	return r.begun(c.startBuffered(op, b, dest, tag))
 }

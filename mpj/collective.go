@@ -139,7 +139,7 @@ func BcastTyped(c *Comm, x Typed, root int) error {
 	if err := x.check(c, op); err != nil {
 		return err
 	}
-	b, packed := x.message()
+	b, scratch := x.buffer.Message()
 	if err := checkBcast(c, op, b, root); err != nil {
 		return err
 	}
@@ -147,10 +147,10 @@ func BcastTyped(c *Comm, x Typed, root int) error {
 	if err := t.Bcast(b, root); err != nil {
 		return c.wrap(op, err)
 	}
-	if packed != nil && c.rank != root {
-		x.take(b)
+	if scratch != nil && c.rank != root {
+		x.buffer.Unpack(b)
 	}
-	packed.put()
+	scratch.Put()
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
@@ -201,10 +202,10 @@ func (c *Comm) statusOf(s engineapi.Status) Status {
 }
 
 // nothing is the status of every receive from ProcNull.
-var nothing = Status{Source: ProcNull, Tag: AnyTag}
+var nothing = Status(core.NullStatus)
 
 // empty is the status of a request that received no message.
-var empty = Status{Source: AnySource, Tag: AnyTag}
+var empty = Status(core.EmptyStatus)
 
 // plain reports whether c, rank and tag are valid and neither rank nor tag has a special meaning,
 // as for nearly every message. It stays small enough to be inlined, because calls are costly within

@@ -165,7 +165,7 @@ func (c *Comm) create(g Group) (*Comm, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
 	l := c.descend()
-	outside := g.where(func(m int) bool { return c.rankOf(m) == Undefined }).Size()
+	outside := g.core().Where(func(m int) bool { return c.rankOf(m) == Undefined }).Size()
 	all, err := c.gatherAll(int64(outside), g.digest())
 	if err != nil {
 		return nil, err

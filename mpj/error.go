@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -81,6 +82,25 @@ func (e *Error) Unwrap() []error {
 // failf returns the error of function op, which was called without a communicator.
 func failf(class Class, op, format string, args ...any) error {
 	return &Error{Class: class, Op: op, Rank: Undefined, Detail: fmt.Sprintf(format, args...)}
+}
+
+// callFailed returns the error of function op, which was called without a communicator, for an error
+// of package core. It returns nil for nil.
+func callFailed(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault(op, err)
+}
+
+// fault returns the error of function op, which makes a datatype or a Group, for an error of package
+// core or layout. Those of package layout have the class ErrType.
+func fault(op string, err error) *Error {
+	var e *core.Error
+	if !errors.As(err, &e) {
+		e = core.Wrap(core.ErrType, err)
+	}
+	return &Error{Class: Class(e.Class.Error()), Op: op, Rank: Undefined, Detail: e.Detail, Err: e.Err}
 }
 
 // failf returns the error of function op on c.

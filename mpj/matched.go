@@ -81,7 +81,7 @@ func (m *Message) receiveTyped(op string, x Typed) (*Request, error) {
 	if err := x.check(m.comm, op); err != nil {
 		return nil, err
 	}
-	b, unpack := x.target()
+	b, unpack := x.buffer.Target()
 	r, err := m.receive(op, b)
 	if err == nil {
 		r.unpack = unpack

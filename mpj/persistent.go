@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
@@ -53,7 +54,7 @@ func SendInitTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 	if err := x.check(c, op); err != nil {
 		return nil, err
 	}
-	if b, ok := x.run(); ok {
+	if b, ok := x.buffer.Run(); ok {
 		return c.sendInit(op, engineapi.Standard, b, dest, tag)
 	}
 	if err := c.checkDest(op, dest, tag); err != nil {
@@ -61,7 +62,7 @@ func SendInitTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 	}
 	packed := make([]byte, 0, x.Size())
 	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
-		packed = x.of.Append(packed[:0], x.memory, x.origin, x.count)
+		packed = x.buffer.Append(packed[:0])
 		return c.startSend(engineapi.Standard, packed, dest, tag)
 	}), nil
 }
@@ -72,7 +73,7 @@ func RecvInitTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 	if err := x.check(c, op); err != nil {
 		return nil, err
 	}
-	b, unpack := x.target()
+	b, unpack := x.buffer.Target()
 	return c.recvInit(op, b, unpack, source, tag)
 }
 
@@ -85,15 +86,13 @@ func (c *Comm) sendInit(op string, mode engineapi.Mode, b []byte, dest, tag int)
 	}).described(c.describeSend(op, b, dest, tag)), nil
 }
 
-func (c *Comm) recvInit(op string, b []byte, unpack *unpacking, source, tag int) (*Request, error) {
+func (c *Comm) recvInit(op string, b []byte, unpack *core.Unpacking, source, tag int) (*Request, error) {
 	if err := c.checkSource(op, source, tag); err != nil {
 		return nil, err
 	}
 	r := &Request{receive: true, null: source == ProcNull, unpack: unpack}
 	return c.persistent(op, r, func() (*engine.Request, error) {
-		if unpack != nil {
-			unpack.done = false
-		}
+		unpack.Restart()
 		return c.startRecv(b, source, tag)
 	}).described(c.describeRecv(op, b, source, tag)), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
@@ -27,9 +28,9 @@ type Request struct {
 	null        bool // whether dest or source is ProcNull
 	collective  bool
 	reported    bool
-	freed       bool        // the program will not wait for it
-	unpack      *unpacking  // for receives with a datatype that has gaps
-	persists    *persistent // nil unless persistent
+	freed       bool            // the program will not wait for it
+	unpack      *core.Unpacking // for receives with a datatype that has gaps
+	persists    *persistent     // nil unless persistent
 }
 
 // begun stores the engine's request in r, which has started.
@@ -64,7 +65,7 @@ func (r *Request) result() (Status, error) {
 func (r *Request) outcome() (Status, error) {
 	s, err := r.comm.engine.Wait(r.request)
 	if err == nil {
-		r.unpack.finish(s.Size)
+		r.unpack.Finish(s.Size)
 	}
 	return r.status(s), r.comm.wrap(r.op, err)
 }
