@@ -51,7 +51,7 @@ func (w *World) BufferDetach() (size int, err error) {
 		return 0, w.failf(ErrBuffer, "BufferDetach", "no buffer is attached")
 	}
 	for _, r := range b.requests {
-		if _, err := w.engine.Wait(r); err != nil {
+		if _, err := w.engine().Wait(r); err != nil {
 			return 0, w.wrap("BufferDetach", err)
 		}
 	}
@@ -64,7 +64,7 @@ func (w *World) BufferDetach() (size int, err error) {
 // reserve checks that there is space for one message, or returns ErrBuffer. The caller holds b.mu.
 func (b *sendBuffer) reserve(c *Comm, op string, space int) error {
 	if b.used+space > b.size && len(b.requests) > 0 {
-		if err := b.reclaim(c.engine); err != nil {
+		if err := b.reclaim(c.engine()); err != nil {
 			return c.wrap(op, err)
 		}
 	}

@@ -10,7 +10,7 @@ func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 	if !r.active() || ctx.Done() == nil {
 		return r.result()
 	}
-	done, err := r.comm.engine.WaitContext(ctx, r.request)
+	done, err := r.comm.engine().WaitContext(ctx, r.request)
 	if err != nil {
 		return Status{}, r.comm.wrap(r.op, err)
 	}
@@ -44,19 +44,19 @@ func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag i
 	if err := c.check(op); err != nil {
 		return Status{}, err
 	}
-	if c.engine.Replicated() {
+	if c.engine().Replicated() {
 		return Status{}, c.failf(ErrUnsupported, op, "replicas cannot cancel a receive: use ProbeContext and then Recv")
 	}
 	r, err := c.irecvBytes(op, bytesOf(buf), source, tag)
 	if err != nil {
 		return Status{}, err
 	}
-	done, err := c.engine.WaitContext(ctx, r.request)
+	done, err := c.engine().WaitContext(ctx, r.request)
 	if err != nil {
 		return Status{}, c.wrap(op, err)
 	}
 	if !done {
-		if err := c.engine.Cancel(r.request); err != nil {
+		if err := c.engine().Cancel(r.request); err != nil {
 			return Status{}, c.wrap(op, err)
 		}
 	}
@@ -77,7 +77,7 @@ func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error)
 	if source == ProcNull {
 		return nothing, nil
 	}
-	s, ok, err := c.engine.ProbeContext(ctx, c.context(messageSlot), c.worldRank(source), int32(tag))
+	s, ok, err := c.engine().ProbeContext(ctx, c.context(messageSlot), c.worldRank(source), int32(tag))
 	if err != nil {
 		return Status{}, c.wrap(op, err)
 	}

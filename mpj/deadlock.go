@@ -59,7 +59,7 @@ func verdict(stuck []bool, states []deadlock.State) string {
 // describe returns a description of a call of this process, and the world ranks that may complete
 // the call. The list is empty if only this process may complete it.
 func (w *World) describe(call engineapi.Call) (text string, ranks []int) {
-	c := w.identities.of(call.Context >> 8)
+	c := fromBase(w.base.Process().Comm(call.Context >> 8))
 	if c == nil {
 		c = w.Comm
 	}
@@ -113,9 +113,4 @@ func tagName(tag int32) string {
 }
 
 // title returns a display name for c.
-func (c *Comm) title() string {
-	if name := c.Name(); name != "" {
-		return name
-	}
-	return fmt.Sprintf("a communicator of %d ranks", c.size)
-}
+func (c *Comm) title() string { return c.base.Title() }

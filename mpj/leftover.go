@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -107,10 +108,10 @@ type failure struct {
 
 // failed returns the failure that m reports.
 func (c *Comm) failed(m engineapi.Unmatched) failure {
-	err := collective.PendingReason(c.engine, m.Context, m.Status.Source)
+	err := collective.PendingReason(c.engine(), m.Context, m.Status.Source)
 	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
 	if failed, ok := errors.AsType[*collective.FailedError](err); ok {
-		f.rank, f.class = failed.Rank, classOfCause(failed.Cause)
+		f.rank, f.class = failed.Rank, Class(core.ClassOfCause(failed.Cause).Error())
 	}
 	return f
 }
@@ -129,9 +130,9 @@ func numbered(words []string, what string) string {
 // unmatched describes the messages that were never received. A message of a collective remains if
 // the ranks did not call the same collectives, or if a collective failed.
 func (w *World) unmatched() (failures []failure, words []string) {
-	for _, m := range w.engine.Unmatched() {
+	for _, m := range w.engine().Unmatched() {
 		slot := m.Context & 0xff
-		c := w.identities.of(m.Context >> 8)
+		c := fromBase(w.base.Process().Comm(m.Context >> 8))
 		if c == nil {
 			if slot == messageSlot && m.Context != 0 {
 				words = append(words, fmt.Sprintf("%d bytes from rank %d of the world with tag %d in a communicator that was freed", m.Status.Size, m.Status.Source, m.Status.Tag))

@@ -20,7 +20,7 @@ func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
 	if source == ProcNull {
 		return &Message{comm: c, null: true}, nothing, nil
 	}
-	m, s, err := c.engine.Mprobe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	m, s, err := c.engine().Mprobe(c.context(messageSlot), c.worldRank(source), int32(tag))
 	if err != nil {
 		return nil, Status{}, c.wrap("Mprobe", err)
 	}
@@ -36,7 +36,7 @@ func Improbe(c *Comm, source, tag int) (m *Message, s Status, ok bool, err error
 	if source == ProcNull {
 		return &Message{comm: c, null: true}, nothing, true, nil
 	}
-	matched, found, ok, err := c.engine.Improbe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	matched, found, ok, err := c.engine().Improbe(c.context(messageSlot), c.worldRank(source), int32(tag))
 	if err != nil || !ok {
 		return nil, Status{}, false, c.wrap("Improbe", err)
 	}
@@ -103,5 +103,5 @@ func (m *Message) receive(op string, b []byte) (*Request, error) {
 	matched := m.matched
 	m.matched = nil
 	m.comm.world.active.Add(-1)
-	return r.begun(m.comm.engine.Imrecv(matched, b))
+	return r.begun(m.comm.engine().Imrecv(matched, b))
 }

@@ -78,7 +78,7 @@ func Probe(c *Comm, source, tag int) (Status, error) {
 	if source == ProcNull {
 		return nothing, nil
 	}
-	s, err := c.engine.Probe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	s, err := c.engine().Probe(c.context(messageSlot), c.worldRank(source), int32(tag))
 	return c.statusOf(s), c.wrap("Probe", err)
 }
 
@@ -90,7 +90,7 @@ func Iprobe(c *Comm, source, tag int) (s Status, ok bool, err error) {
 	if source == ProcNull {
 		return nothing, true, nil
 	}
-	found, ok, err := c.engine.Iprobe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	found, ok, err := c.engine().Iprobe(c.context(messageSlot), c.worldRank(source), int32(tag))
 	return c.statusOf(found), ok, c.wrap("Iprobe", err)
 }
 
@@ -100,7 +100,7 @@ func (c *Comm) sendBytes(op string, mode engineapi.Mode, b []byte, dest, tag int
 			return err
 		}
 	}
-	return c.wrap(op, c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode))
+	return c.wrap(op, c.engine().Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode))
 }
 
 func (c *Comm) recvBytes(op string, b []byte, source, tag int) (Status, error) {
@@ -112,7 +112,7 @@ func (c *Comm) recvBytes(op string, b []byte, source, tag int) (Status, error) {
 			return nothing, nil
 		}
 	}
-	s, err := c.engine.Recv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
+	s, err := c.engine().Recv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
 	return c.statusOf(s), c.wrap(op, err)
 }
 
@@ -129,7 +129,7 @@ func (c *Comm) exchangeBytes(op string, send []byte, dest, sendTag int, recv []b
 	case source == ProcNull:
 		return nothing, c.sendBytes(op, engineapi.Standard, send, dest, sendTag)
 	}
-	s, err := c.engine.Sendrecv(c.context(messageSlot), c.worldRank(dest), int32(sendTag), send, c.worldRank(source), int32(recvTag), recv)
+	s, err := c.engine().Sendrecv(c.context(messageSlot), c.worldRank(dest), int32(sendTag), send, c.worldRank(source), int32(recvTag), recv)
 	return c.statusOf(s), c.wrap(op, err)
 }
 
@@ -154,7 +154,7 @@ func (c *Comm) startSend(mode engineapi.Mode, b []byte, dest, tag int) (*engine.
 	if dest == ProcNull {
 		return c.startNothing(), nil
 	}
-	return c.engine.Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode)
+	return c.engine().Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode)
 }
 
 // startRecv starts a receive whose arguments have been checked.
@@ -162,12 +162,12 @@ func (c *Comm) startRecv(b []byte, source, tag int) (*engine.Request, error) {
 	if source == ProcNull {
 		return c.startNothing(), nil
 	}
-	return c.engine.Irecv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
+	return c.engine().Irecv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
 }
 
 // startNothing returns a completed request for a send to or a receive from ProcNull.
 func (c *Comm) startNothing() *engine.Request {
-	r := c.engine.Begin()
-	c.engine.Finish(r, engineapi.Status{}, nil)
+	r := c.engine().Begin()
+	c.engine().Finish(r, engineapi.Status{}, nil)
 	return r
 }

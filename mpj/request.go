@@ -63,7 +63,7 @@ func (r *Request) result() (Status, error) {
 
 // outcome waits until r is complete and returns its outcome.
 func (r *Request) outcome() (Status, error) {
-	s, err := r.comm.engine.Wait(r.request)
+	s, err := r.comm.engine().Wait(r.request)
 	if err == nil {
 		r.unpack.Finish(s.Size)
 	}
@@ -89,7 +89,7 @@ func (r *Request) Wait() (Status, error) { return r.result() }
 // Test reports whether r is complete and, if so, returns what Wait would return.
 func (r *Request) Test() (s Status, done bool, err error) {
 	if r.active() {
-		done, err := r.comm.engine.Testall([]*engine.Request{r.request})
+		done, err := r.comm.engine().Testall([]*engine.Request{r.request})
 		if err != nil || !done {
 			return Status{}, false, r.comm.wrap("Test", err)
 		}
@@ -105,7 +105,7 @@ func (r *Request) GetStatus() (s Status, done bool, err error) {
 		s, err = r.result()
 		return s, true, err
 	}
-	done, err = r.comm.engine.Testall([]*engine.Request{r.request})
+	done, err = r.comm.engine().Testall([]*engine.Request{r.request})
 	if err != nil || !done {
 		return Status{}, false, r.comm.wrap("GetStatus", err)
 	}
@@ -121,7 +121,7 @@ func (r *Request) Cancel() error {
 	if !r.active() {
 		return nil
 	}
-	return r.comm.wrap("Cancel", r.comm.engine.Cancel(r.request))
+	return r.comm.wrap("Cancel", r.comm.engine().Cancel(r.request))
 }
 
 // Waitall waits for all requests. It returns their statuses in order, and all their errors joined,
@@ -144,7 +144,7 @@ func Waitany(requests ...*Request) (int, Status, error) {
 	if c == nil {
 		return Undefined, empty, err
 	}
-	i, err := c.engine.Waitany(pending)
+	i, err := c.engine().Waitany(pending)
 	if err != nil {
 		return Undefined, Status{}, c.wrap("Waitany", err)
 	}
@@ -159,7 +159,7 @@ func Waitsome(requests ...*Request) ([]int, []Status, error) {
 	if c == nil {
 		return nil, nil, err
 	}
-	done, err := c.engine.Waitsome(pending)
+	done, err := c.engine().Waitsome(pending)
 	if err != nil {
 		return nil, nil, c.wrap("Waitsome", err)
 	}
@@ -173,7 +173,7 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 		return nil, false, err
 	}
 	if c != nil {
-		done, err := c.engine.Testall(pending)
+		done, err := c.engine().Testall(pending)
 		if err != nil || !done {
 			return nil, false, c.wrap("Testall", err)
 		}
@@ -189,7 +189,7 @@ func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 	if c == nil {
 		return Undefined, empty, err == nil, err
 	}
-	i, err := c.engine.Testany(pending)
+	i, err := c.engine().Testany(pending)
 	if err != nil || i < 0 {
 		return Undefined, Status{}, false, c.wrap("Testany", err)
 	}
@@ -203,7 +203,7 @@ func Testsome(requests ...*Request) ([]int, []Status, error) {
 	if c == nil {
 		return nil, nil, err
 	}
-	done, err := c.engine.Testsome(pending)
+	done, err := c.engine().Testsome(pending)
 	if err != nil {
 		return nil, nil, c.wrap("Testsome", err)
 	}
@@ -218,7 +218,7 @@ func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Reque
 			continue
 		}
 		if c != nil && c.world != r.comm.world {
-			return nil, nil, nil, c.failf(ErrRequest, op, "request %d belongs to rank %d of another world", i, r.comm.world.rank)
+			return nil, nil, nil, c.failf(ErrRequest, op, "request %d belongs to rank %d of another world", i, r.comm.world.Rank())
 		}
 		c = r.comm
 		pending = append(pending, r.request)

@@ -23,7 +23,7 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err != nil || dest == ProcNull {
 		return err
 	}
-	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, engineapi.Standard))
+	return c.wrap("SendValue", c.engine().Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, engineapi.Standard))
 }
 
 // RecvValue receives a value sent with SendValue. V is the type that was sent.
@@ -34,7 +34,7 @@ func RecvValue[V any](c *Comm, source, tag int) (v V, s Status, err error) {
 	if source == ProcNull {
 		return v, nothing, nil
 	}
-	b, received, err := c.engine.RecvWhole(c.context(messageSlot), c.worldRank(source), int32(tag))
+	b, received, err := c.engine().RecvWhole(c.context(messageSlot), c.worldRank(source), int32(tag))
 	if err != nil {
 		return v, Status{}, c.wrap("RecvValue", err)
 	}
@@ -50,7 +50,7 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	}
 	var b []byte
 	err := c.checkRoot(op, root)
-	if err == nil && c.rank == root {
+	if err == nil && c.Rank() == root {
 		b, err = encode(c, op, v)
 	}
 	if c.world.checks {
@@ -60,7 +60,7 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 		return v, err
 	}
 	b, err = c.bcastWhole(b, root)
-	if err != nil || c.rank == root {
+	if err != nil || c.Rank() == root {
 		return v, c.wrap(op, err)
 	}
 	return decode[V](c, op, b)

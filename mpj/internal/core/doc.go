@@ -4,11 +4,16 @@
 //
 //	program     mpj.SendTyped(comm, column.At(matrix, 3, 1), dest, tag)
 //	mpj         element types, names of calls, error handlers
-//	core        Group, Buffer, Status, Error
-//	layout      bytes and order of a datatype
+//	core        Comm, Group, Buffer, Status, Error
+//	engine      messages between processes; platform/engine chooses it
+//
+// Comm is a communicator. An interface contains a Comm by value in its own type of communicators, so
+// that there is one object for each communicator. It sets the field Face, by which it finds its own
+// communicator for the error handler of the program, and passes the memory for a new communicator to
+// the functions that create one, such as Dup and Split.
 //
 // The errors of this package are of type *Error. They have the classes of the MPI standard, with its
-// numbers. An interface adds the name of its function, and calls the error handler of the program.
+// numbers. An interface adds the name of its function.
 //
 // The package also runs within a WebAssembly module, so it does not import package engine.
 package core

@@ -5,8 +5,9 @@ import "fmt"
 // An Error is the error type of this package.
 type Error struct {
 	Class  Class
+	Comm   *Comm  // communicator of the call, or nil
 	Call   string // function that failed, if it is not the one that returns the error, such as the function that started a request
-	Rank   int    // rank in the communicator of the call, or Undefined
+	Rank   int    // rank in Comm, or Undefined
 	Index  int    // index of the failed request among the requests of the call, or Undefined
 	Detail string // description of the argument or message
 	Err    error  // underlying cause, or nil
