@@ -5,6 +5,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -62,7 +63,7 @@ func (c *Comm) agree(op string, call calls.Call, invalid error) error {
 }
 
 func (c *Comm) agreeOn(op string, call calls.Call, invalid error) error {
-	call.Op, call.Where = op, callerOf()
+	call.Op, call.Where = op, core.Caller()
 	if invalid != nil {
 		call.Invalid = invalid.Error()
 	}

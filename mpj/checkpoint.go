@@ -62,10 +62,10 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 // atRest returns an error while communication is in progress. The result is the same at all
 // replicas, and the same without replicas.
 func (w *World) atRest(op string) error {
-	if n := w.active.Load(); n > 0 {
+	if n := w.base.Process().Active(); n > 0 {
 		return w.failf(ErrRequest, op, "%d requests or messages of Mprobe are in progress: wait for them, or receive them, first", n)
 	}
-	if w.buffered.inUse() {
+	if w.base.Process().BufferInUse() {
 		return w.failf(ErrRequest, op, "the attached buffer contains messages: detach it first")
 	}
 	n := w.base.Process().IDs()
@@ -76,13 +76,6 @@ func (w *World) atRest(op string) error {
 		return w.failf(ErrComm, op, "%d communicators were created after the first checkpoint", made)
 	}
 	return nil
-}
-
-// inUse reports whether the buffer holds messages.
-func (b *sendBuffer) inUse() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.requests) > 0
 }
 
 // The state that this package adds to a checkpoint is a sequence of varints, the last three for each

@@ -139,27 +139,9 @@ func (c *Comm) statusOf(s engineapi.Status) Status {
 	return Status(c.base.StatusOf(s))
 }
 
-// nothing is the status of every receive from ProcNull.
-var nothing = Status(core.NullStatus)
-
-// empty is the status of a request that received no message.
-var empty = Status(core.EmptyStatus)
-
-// plain reports whether c, rank and tag are valid and neither rank nor tag has a special meaning,
-// as for nearly every message. It stays small enough to be inlined, because calls are costly within
-// a module.
-func (c *Comm) plain(rank, tag int) bool {
-	return c != nil && c.base.Plain(rank, tag)
-}
-
 // checkDest returns an error if the arguments of a send are invalid. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
 	return callFailed(op, c.core().CheckDest(dest, tag))
-}
-
-// checkSource returns an error if the arguments of a receive are invalid. source may be ProcNull.
-func (c *Comm) checkSource(op string, source, tag int) error {
-	return callFailed(op, c.core().CheckSource(source, tag))
 }
 
 // check returns an error if c is nil or was freed. Split and similar functions return nil at ranks

@@ -10,9 +10,9 @@ import (
 // TestConstantsAreThoseOfCore checks the values that package core also defines. They are written out in this package,
 // where programmers read them.
 func TestConstantsAreThoseOfCore(t *testing.T) {
-	got := []int{AnySource, AnyTag, ProcNull, Undefined, MaxTag, int(Identical), int(Congruent), int(Similar), int(Unequal)}
+	got := []int{AnySource, AnyTag, ProcNull, Undefined, MaxTag, int(Identical), int(Congruent), int(Similar), int(Unequal), BsendOverhead}
 	want := []int{core.AnySource, core.AnyTag, core.ProcNull, core.Undefined, core.MaxTag,
-		int(core.Identical), int(core.Congruent), int(core.Similar), int(core.Unequal)}
+		int(core.Identical), int(core.Congruent), int(core.Similar), int(core.Unequal), core.BsendOverhead}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
@@ -29,3 +29,6 @@ func TestConstantsAreThoseOfCore(t *testing.T) {
 		}
 	}
 }
+
+// nothing is the status of a receive from ProcNull.
+var nothing = Status(core.NullStatus)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
@@ -87,7 +88,7 @@ func (c *Comm) describeMessage(call engineapi.Call) string {
 	if call.Kind == engineapi.Probing {
 		name = "Probe"
 	}
-	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())
+	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), core.TagText(int(call.Tag)), c.title())
 	var here []string
 	for _, s := range call.Unexpected {
 		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
@@ -103,13 +104,6 @@ func (c *Comm) peerName(world int) string {
 		return "AnySource"
 	}
 	return fmt.Sprint(c.rankOf(world))
-}
-
-func tagName(tag int32) string {
-	if tag == AnyTag {
-		return "AnyTag"
-	}
-	return fmt.Sprint(tag)
 }
 
 // title returns a display name for c.

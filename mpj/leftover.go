@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
@@ -16,68 +15,12 @@ import (
 // Finalize reports the leftovers of the program: messages that it never received, and, with
 // P2PMPI_CHECK, requests that it never waited for.
 
-// A ledger records the active requests of a world. It is used only with checks.
-type ledger struct {
-	mu      sync.Mutex
-	count   int
-	entries map[*Request]entry
-}
-
-// An entry describes a request. number orders the entries by their start.
-type entry struct {
-	number int
-	words  string
-}
-
-// note records r, which has started, with a description of its arguments.
-func (r *Request) note(description string) {
-	l := &r.comm.world.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.entries == nil {
-		l.entries = make(map[*Request]entry)
-	}
-	l.count++
-	words := description
-	if at := callerOf(); at != "" {
-		words += " at " + at
-	}
-	l.entries[r] = entry{l.count, words}
-}
-
-// settle removes r, which was waited for or freed, from the ledger.
-func (r *Request) settle() {
-	if !r.comm.world.checks {
-		return
-	}
-	l := &r.comm.world.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.entries, r)
-}
-
-// all describes the active requests in the order of their start.
-func (l *ledger) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var left []entry
-	for _, e := range l.entries {
-		left = append(left, e)
-	}
-	slices.SortFunc(left, func(a, b entry) int { return a.number - b.number })
-	words := make([]string, len(left))
-	for i, e := range left {
-		words[i] = e.words
-	}
-	return words
-}
-
 // leftOver returns an error that lists the remaining messages and requests of this process. It
 // begins with a collective that failed at another rank, with the text and class that ranks waiting
 // in that collective get.
 func (w *World) leftOver() error {
 	failures, messages := w.unmatched()
-	requests := w.ledger.all()
+	requests := w.base.Process().Pending()
 	var parts []string
 	if len(messages) > 0 {
 		parts = append(parts, numbered(messages, "messages"))

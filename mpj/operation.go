@@ -69,10 +69,9 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		}
 		c.engine().Finish(r, engineapi.Status{}, err)
 	})
-	c.world.active.Add(1)
-	request := &Request{comm: c, request: r, op: op, collective: true}
+	description := ""
 	if compared != nil {
-		request.note(compared.call)
+		description = compared.call
 	}
-	return request
+	return (*Request)(c.base.Collective(op, r, description))
 }

@@ -46,29 +46,24 @@ func (x Typed) check(c *Comm, op string) error {
 
 // SendTyped is Send for items of a datatype.
 func SendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("SendTyped", engineapi.Standard, x, dest, tag)
+	return sendTyped(c, "SendTyped", engineapi.Standard, x, dest, tag)
 }
 
 // SsendTyped is Ssend for items of a datatype.
 func SsendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("SsendTyped", engineapi.Synchronous, x, dest, tag)
+	return sendTyped(c, "SsendTyped", engineapi.Synchronous, x, dest, tag)
 }
 
 // RsendTyped is Rsend for items of a datatype.
 func RsendTyped(c *Comm, x Typed, dest, tag int) error {
-	return c.sendTyped("RsendTyped", engineapi.Ready, x, dest, tag)
+	return sendTyped(c, "RsendTyped", engineapi.Ready, x, dest, tag)
 }
 
-func (c *Comm) sendTyped(op string, mode engineapi.Mode, x Typed, dest, tag int) error {
+func sendTyped(c *Comm, op string, mode engineapi.Mode, x Typed, dest, tag int) error {
 	if err := x.check(c, op); err != nil {
 		return err
 	}
-	b, scratch := x.buffer.Message()
-	err := c.sendBytes(op, mode, b, dest, tag)
-	if err == nil { // after an error the engine may still use the scratch
-		scratch.Put()
-	}
-	return err
+	return callFailed(op, core.SendBuffer(&c.base, mode, x.buffer, dest, tag))
 }
 
 // RecvTyped is Recv for items of a datatype. A shorter message fills the first items; Datatype.Count
@@ -78,13 +73,8 @@ func RecvTyped(c *Comm, x Typed, source, tag int) (Status, error) {
 	if err := x.check(c, op); err != nil {
 		return Status{}, err
 	}
-	b, scratch := x.buffer.Room()
-	s, err := c.recvBytes(op, b, source, tag)
-	if scratch != nil && err == nil {
-		x.buffer.Unpack(b[:s.Size])
-		scratch.Put()
-	}
-	return s, err
+	s, err := core.RecvBuffer(&c.base, x.buffer, source, tag)
+	return Status(s), callFailed(op, err)
 }
 
 // SendrecvTyped is Sendrecv for items of datatypes. The data to send and the data to receive must
@@ -97,17 +87,8 @@ func SendrecvTyped(c *Comm, send Typed, dest, sendTag int, recv Typed, source, r
 	if err := recv.check(c, op); err != nil {
 		return Status{}, err
 	}
-	out, sent := send.buffer.Message()
-	in, scratch := recv.buffer.Room()
-	s, err := c.exchangeBytes(op, out, dest, sendTag, in, source, recvTag)
-	if scratch != nil && err == nil {
-		recv.buffer.Unpack(in[:s.Size])
-	}
-	if err == nil {
-		sent.Put()
-		scratch.Put()
-	}
-	return s, err
+	s, err := core.SendrecvBuffer(&c.base, send.buffer, dest, sendTag, recv.buffer, source, recvTag)
+	return Status(s), callFailed(op, err)
 }
 
 // SendrecvReplaceTyped is SendrecvReplace for items of a datatype.
@@ -116,41 +97,31 @@ func SendrecvReplaceTyped(c *Comm, x Typed, dest, sendTag, source, recvTag int) 
 	if err := x.check(c, op); err != nil {
 		return Status{}, err
 	}
-	in, scratch := x.buffer.Room()
-	s, err := c.exchangeBytes(op, x.buffer.Append(nil), dest, sendTag, in, source, recvTag)
-	if err == nil {
-		if scratch != nil {
-			x.buffer.Unpack(in[:s.Size])
-		}
-		scratch.Put()
-	}
-	return s, err
+	s, err := core.SendrecvReplaceBuffer(&c.base, x.buffer, dest, sendTag, source, recvTag)
+	return Status(s), callFailed(op, err)
 }
 
 // IsendTyped is Isend for items of a datatype.
 func IsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IsendTyped", engineapi.Standard, x, dest, tag)
+	return isendTyped(c, "IsendTyped", engineapi.Standard, x, dest, tag)
 }
 
 // IssendTyped is Issend for items of a datatype.
 func IssendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IssendTyped", engineapi.Synchronous, x, dest, tag)
+	return isendTyped(c, "IssendTyped", engineapi.Synchronous, x, dest, tag)
 }
 
 // IrsendTyped is Irsend for items of a datatype.
 func IrsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	return c.isendTyped("IrsendTyped", engineapi.Ready, x, dest, tag)
+	return isendTyped(c, "IrsendTyped", engineapi.Ready, x, dest, tag)
 }
 
-func (c *Comm) isendTyped(op string, mode engineapi.Mode, x Typed, dest, tag int) (*Request, error) {
+func isendTyped(c *Comm, op string, mode engineapi.Mode, x Typed, dest, tag int) (*Request, error) {
 	if err := x.check(c, op); err != nil {
 		return nil, err
 	}
-	b, ok := x.buffer.Run()
-	if !ok {
-		b = x.buffer.Append(nil)
-	}
-	return c.isendBytes(op, mode, b, dest, tag)
+	r, err := core.IsendBuffer(&c.base, op, mode, x.buffer, dest, tag)
+	return (*Request)(r), callFailed(op, err)
 }
 
 // IrecvTyped is Irecv for items of a datatype. The data is in place after Wait or Test has reported
@@ -160,10 +131,6 @@ func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 	if err := x.check(c, op); err != nil {
 		return nil, err
 	}
-	b, unpack := x.buffer.Target()
-	r, err := c.irecvBytes(op, b, source, tag)
-	if err == nil {
-		r.unpack = unpack
-	}
-	return r, err
+	r, err := core.IrecvBuffer(&c.base, op, x.buffer, source, tag)
+	return (*Request)(r), callFailed(op, err)
 }

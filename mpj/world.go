@@ -3,7 +3,6 @@ package mpj
 import (
 	"cmp"
 	"sync"
-	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
@@ -22,12 +21,8 @@ type World struct {
 	forced   forced
 	checks   bool      // whether P2PMPI_CHECK is set
 	detector *detector // nil without checks, and with replicas
-	ledger   ledger    // empty without checks
 
-	buffered sendBuffer // buffered mode
-
-	active       atomic.Int64 // requests, and messages from Mprobe, in progress
-	checkpointed int          // number of ids used at the first Checkpoint, or 0 before it
+	checkpointed int // number of ids used at the first Checkpoint, or 0 before it
 
 	finalize sync.Once
 	err      error // result of Finalize
@@ -60,7 +55,7 @@ func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 	w := &World{replica: self.Replica, job: j, checks: checks, forced: forcedByUser()}
 	w.Comm = &Comm{world: w}
 	w.Comm.base.Face = w.Comm
-	core.NewWorld(&w.Comm.base, e, self.Rank, size)
+	core.NewWorld(&w.Comm.base, e, self.Rank, size, checks)
 	w.self = w.heir()
 	core.NewSelf(&w.base, &w.self.base)
 	return w

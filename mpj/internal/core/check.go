@@ -12,11 +12,11 @@ func (c *Comm) Check() error {
 	return nil
 }
 
-// Plain reports whether c, which was not freed, addresses rank, and neither rank nor tag has a special
-// meaning, as for nearly every message. It stays small enough to be inlined, because calls are costly
-// within a module.
-func (c *Comm) Plain(rank, tag int) bool {
-	return uint(rank) < uint(c.named) && uint(tag) <= MaxTag && !c.freed.Load()
+// plain reports whether c, rank and tag are valid and neither rank nor tag has a special meaning,
+// as for nearly every message. It stays small enough to be inlined, because calls are costly within
+// a module.
+func (c *Comm) plain(rank, tag int) bool {
+	return c != nil && uint(rank) < uint(c.named) && uint(tag) <= MaxTag && !c.freed.Load()
 }
 
 // CheckDest returns an error if c or the arguments of a send are invalid. dest may be ProcNull.

@@ -12,10 +12,11 @@ import (
 // collectives. Several goroutines may create communicators from different parents at the same time.
 // The functions here store the new communicator in d, whose field Face the caller has set.
 
-// NewWorld makes c the communicator of all ranks of a job, of which this process is one.
-func NewWorld(c *Comm, e *engine.Engine, rank, size int) {
+// NewWorld makes c the communicator of all ranks of a job, of which this process is one. checks
+// reports whether the process describes its active requests, for Pending.
+func NewWorld(c *Comm, e *engine.Engine, rank, size int, checks bool) {
 	c.engine, c.id, c.rank, c.size, c.named, c.name = e, WorldID, rank, size, size, "world"
-	c.process = &Process{rank: rank, size: size, ids: newIdentities(c)}
+	c.process = &Process{rank: rank, size: size, checks: checks, ids: newIdentities(c)}
 }
 
 // NewSelf makes d the communicator that contains only the process of c.

@@ -19,7 +19,7 @@ func inWorld(t *testing.T, n int, program func(world *Comm) error) {
 	job := localworld.New(t.Context(), localworld.Config{Ranks: n, Replicas: 1})
 	err := job.Run(func(p view.Process, e *engine.Engine) error {
 		world := new(Comm)
-		NewWorld(world, e, p.Rank, n)
+		NewWorld(world, e, p.Rank, n, true)
 		if err := errors.Join(program(world), e.Flush()); err != nil {
 			return err
 		}
@@ -38,9 +38,9 @@ func ring(c *Comm, members ...int) error {
 		return fmt.Errorf("got members %v, want %v", got, members)
 	}
 	left, b := (c.Rank()+c.Size()-1)%c.Size(), make([]byte, 1)
-	s, err := c.Engine().Sendrecv(c.Context(MessageSlot), c.WorldRank((c.Rank()+1)%c.Size()), 0, []byte{byte(c.Rank())}, c.WorldRank(left), 0, b)
-	if err == nil && (int(b[0]) != left || c.StatusOf(s).Source != left) {
-		err = fmt.Errorf("got a message of %d with status %+v, want one of %d", b[0], c.StatusOf(s), left)
+	s, err := Sendrecv(c, []byte{byte(c.Rank())}, (c.Rank()+1)%c.Size(), 0, b, left, 0)
+	if err == nil && (int(b[0]) != left || s.Source != left) {
+		err = fmt.Errorf("got a message of %d with status %+v, want one of %d", b[0], s, left)
 	}
 	return err
 }
@@ -127,12 +127,10 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 			return d.CheckDest(0, 0)
 		}, ErrComm, `"copy" was freed`},
 		{"a truncated message", func(w *Comm) error {
-			e, context := w.Engine(), w.Context(MessageSlot)
-			if err := e.Send(context, w.Rank(), 0, []byte("long"), engineapi.Standard); err != nil {
+			if err := Send(w, engineapi.Standard, []byte("long"), w.Rank(), 0); err != nil {
 				return err
 			}
-			_, err := e.Recv(context, w.Rank(), 0, nil)
-			return w.Translate(err)
+			return second(Recv(w, nil, w.Rank(), 0))
 		}, ErrTruncate, "message of 4 bytes from rank "},
 	}
 	inWorld(t, 2, func(world *Comm) error {
