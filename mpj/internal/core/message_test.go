@@ -63,7 +63,7 @@ func TestInvalidMessagesAreRefused(t *testing.T) {
 	inWorld(t, 2, func(world *Comm) error {
 		for _, c := range cases {
 			if err := c.call(world); !errors.Is(err, c.class) || !strings.Contains(err.Error(), c.says) {
-				return fmt.Errorf("%s: got %v, want class %d and %q", c.name, err, c.class, c.says)
+				return unexpected(err, "%s: want class %d and %q", c.name, c.class, c.says)
 			}
 		}
 		if n, pending := world.Process().Active(), world.Process().Pending(); n != 0 || len(pending) != 0 {
@@ -126,7 +126,7 @@ func TestRequestsAreDescribed(t *testing.T) {
 		s, err := receive.Wait()
 		send.Free()
 		if err != nil || s != (Status{Source: 0, Tag: 7, Size: 4}) || string(b) != "four" {
-			return fmt.Errorf("got %+v, %q, %v", s, b, err)
+			return unexpected(err, "got %+v, %q", s, b)
 		}
 		if pending := world.Process().Pending(); len(pending) > 0 || world.Process().Active() != 0 {
 			return fmt.Errorf("still described: %q", pending)
@@ -152,7 +152,7 @@ func TestErrorsOfSeveralRequestsHaveTheirIndex(t *testing.T) {
 			close(over)
 			var own *Error
 			if !errors.As(err, &own) || own.Class != ErrRequest || own.Index != 2 || own.Comm != world {
-				return fmt.Errorf("got %v, want an error of request 2", err)
+				return unexpected(err, "want an error of request 2")
 			}
 		}
 		err = Send(world, engineapi.Standard, nil, 1-world.Rank(), 0)
@@ -168,7 +168,7 @@ func TestErrorsOfRequestsNameTheirCall(t *testing.T) {
 		}
 		m, s, err := Mprobe(world, 0, AnyTag)
 		if err != nil || s.Size != 4 {
-			return fmt.Errorf("Mprobe: got %+v, %v", s, err)
+			return unexpected(err, "Mprobe: got %+v", s)
 		}
 		r, err := m.Imrecv("Mrecv", nil)
 		if err != nil {
@@ -176,16 +176,16 @@ func TestErrorsOfRequestsNameTheirCall(t *testing.T) {
 		}
 		var own *Error
 		if _, err := r.Wait(); !errors.As(err, &own) || own.Call != "Mrecv" || own.Class != ErrTruncate || own.Rank != 0 {
-			return fmt.Errorf("got %v, want a truncated message of Mrecv", err)
+			return unexpected(err, "want a truncated message of Mrecv")
 		}
 		if _, err := m.Imrecv("Mrecv", nil); !errors.Is(err, ErrRequest) {
-			return fmt.Errorf("a second receive: got %v", err)
+			return unexpected(err, "a second receive")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err = RecvContext(ctx, world, "RecvContext", nil, 0, 0)
 		if !errors.Is(err, ErrContext) || !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("got %v, want the end of the context", err)
+			return unexpected(err, "want the end of the context")
 		}
 		return nil
 	})
@@ -198,10 +198,10 @@ func TestBufferedMessagesTakeSpace(t *testing.T) {
 			return err
 		}
 		if err := AttachBuffer(world, 1); !errors.Is(err, ErrBuffer) {
-			return fmt.Errorf("a second buffer: got %v", err)
+			return unexpected(err, "a second buffer")
 		}
 		if err := Bsend(world, make([]byte, BsendOverhead+1), 0, 0); !errors.Is(err, ErrBuffer) {
-			return fmt.Errorf("a message that is too long: got %v", err)
+			return unexpected(err, "a message that is too long")
 		}
 		b := []byte("sent")
 		if err := Bsend(world, b, 0, 0); err != nil {
@@ -209,11 +209,11 @@ func TestBufferedMessagesTakeSpace(t *testing.T) {
 		}
 		copy(b, "next") // the message is a copy
 		if _, err := Recv(world, b, 0, 0); err != nil || string(b) != "sent" {
-			return fmt.Errorf("got %q, %v", b, err)
+			return unexpected(err, "got %q", b)
 		}
 		size, err := DetachBuffer(world)
 		if err != nil || size != 2*BsendOverhead || world.Process().BufferInUse() {
-			return fmt.Errorf("DetachBuffer: got %d, %v", size, err)
+			return unexpected(err, "DetachBuffer: got %d", size)
 		}
 		return nil
 	})

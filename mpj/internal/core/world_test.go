@@ -32,6 +32,11 @@ func inWorld(t *testing.T, n int, program func(world *Comm) error) {
 	}
 }
 
+// unexpected returns an error for the unexpected outcome err of a call, which may be nil.
+func unexpected(err error, format string, args ...any) error {
+	return errors.Join(fmt.Errorf(format, args...), err)
+}
+
 // ring checks that c has these world ranks, and that messages reach the next rank of c.
 func ring(c *Comm, members ...int) error {
 	if got := c.Group().Members; !slices.Equal(got, members) {
@@ -73,11 +78,11 @@ func TestCommunicatorsAreCreated(t *testing.T) {
 		odd := world.Rank() % 2
 		inHalf, err := Split(world, half, odd, -world.Rank())
 		if err != nil || !inHalf {
-			return fmt.Errorf("Split: %t, %w", inHalf, err)
+			return unexpected(err, "Split: %t", inHalf)
 		}
 		member, err := Create(world, some, Group{Members: []int{3, 0}, Self: world.Rank()})
 		if err != nil || member != (world.Rank()%3 == 0) {
-			return fmt.Errorf("Create: %t, %w", member, err)
+			return unexpected(err, "Create: %t", member)
 		}
 		if err := IntercommCreate(half, inter, local, 0, world, 3-odd, 7); err != nil {
 			return err
@@ -136,7 +141,7 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 	inWorld(t, 2, func(world *Comm) error {
 		for _, c := range cases {
 			if err := c.call(world); !errors.Is(err, c.class) || !strings.Contains(err.Error(), c.says) {
-				return fmt.Errorf("%s: got %v, want class %d and %q", c.name, err, c.class, c.says)
+				return unexpected(err, "%s: want class %d and %q", c.name, c.class, c.says)
 			}
 		}
 		return ring(world, 0, 1)
