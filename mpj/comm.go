@@ -41,11 +41,9 @@ type Comm struct {
 	locality   locality
 	failures   collective.Failures
 
-	mu         sync.Mutex // guards the fields below
-	errhandler Errhandler
-	attributes []attribute       // in the order in which they were set
-	called     map[uint32]string // with checks: last collective in each slot; blocking collectives are in collectiveSlot
-	compared   *comparison       // with checks: comparison of the last collective
+	mu       sync.Mutex        // guards the fields below
+	called   map[uint32]string // with checks: last collective in each slot; blocking collectives are in collectiveSlot
+	compared *comparison       // with checks: comparison of the last collective
 }
 
 // The slots of package core that this package uses.

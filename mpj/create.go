@@ -19,26 +19,15 @@ func (c *Comm) Dup() (*Comm, error) {
 	if err := c.agree("Dup", plainCall(""), nil); err != nil {
 		return nil, err
 	}
-	d, err := c.dup()
-	if err != nil {
-		return nil, c.wrap("Dup", err)
-	}
-	c.copyAttributes(d)
-	return d, nil
-}
-
-func (c *Comm) dup() (*Comm, error) {
 	d, local := c.heir(), c.heir()
-	if err := core.Dup(&c.base, &d.base, &local.base); err != nil {
-		return nil, err
-	}
 	d.topology = c.topology
-	return d, nil
+	err := core.Dup(&c.base, &d.base, &local.base)
+	return c.created("Dup", d, err == nil, err)
 }
 
-// heir returns the memory for a communicator that is created from c. It has the error handler of c.
+// heir returns the memory for a communicator that is created from c.
 func (c *Comm) heir() *Comm {
-	d := &Comm{world: c.world, errhandler: c.Errhandler()}
+	d := &Comm{world: c.world}
 	d.base.Face = d
 	return d
 }
@@ -133,13 +122,9 @@ func (c *Comm) Create(g Group) (*Comm, error) {
 // Free calls the delete functions of the attributes; if one returns an error, c is not freed. All
 // ranks of c call Free. The world and Self cannot be freed.
 func (c *Comm) Free() error {
-	if err := core.CheckFree(c.core()); err != nil {
+	if err := core.Free(c.core()); err != nil {
 		return callFailed("Free", err)
 	}
-	if err := c.deleteAttributes("Free"); err != nil {
-		return err
-	}
-	core.Free(&c.base)
 	for i := range uint32(c.operations.slots()) {
 		c.engine().Forget(c.context(operationSlot + i))
 	}

@@ -92,12 +92,12 @@ func callFailed(op string, err error) error {
 	return handled(op, err)
 }
 
-// handled is callFailed for a non-nil error. An error of this package may be the cause of err: then
-// it is the result.
+// handled is callFailed for a non-nil error. If package core could not classify the cause of err,
+// because the cause is an error of this package, the cause is the result.
 func handled(op string, err error) error {
 	e := fault(op, err)
 	var ready *Error
-	isReady := errors.As(e.Err, &ready)
+	isReady := e.Detail == "" && errors.As(e.Err, &ready)
 	switch c := commOf(err); {
 	case isReady && (ready.handled || c == nil):
 		return e.Err

@@ -37,8 +37,10 @@ type Comm struct {
 	lineage lineage
 	made    uint64 // communicators created from this one
 
-	mu   sync.Mutex // guards name
-	name string
+	mu         sync.Mutex // guards the fields below
+	name       string
+	handler    any         // error handler of the interface for programs
+	attributes []attribute // in the order in which they were set
 }
 
 // WorldID and SelfID are the ids of the world communicator and of the communicator that contains
@@ -169,6 +171,21 @@ func (c *Comm) SetName(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.name = name
+}
+
+// Handler returns the value that SetHandler has set, or nil. A communicator created from c inherits
+// it.
+func (c *Comm) Handler() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.handler
+}
+
+// SetHandler sets the error handler of c. Only the interface for programs calls it.
+func (c *Comm) SetHandler(handler any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handler = handler
 }
 
 // Title returns a display name for c.

@@ -25,18 +25,27 @@ func NewSelf(c, d *Comm) {
 	d.name = "self"
 }
 
-// Dup makes d a communicator with the ranks of c and with new contexts. If c is an intercommunicator,
-// local becomes the communicator of its local group. All ranks of c call Dup.
+// Dup makes d a communicator with the ranks of c and with new contexts. The copy functions decide
+// which attributes it gets. If c is an intercommunicator, local becomes the communicator of its local
+// group. All ranks of c call Dup.
 func Dup(c, d, local *Comm) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
+	if err := c.dup(d, local); err != nil {
+		return c.wrap(err)
+	}
+	c.copyAttributes(d)
+	return nil
+}
+
+func (c *Comm) dup(d, local *Comm) error {
 	c.making.Lock()
 	defer c.making.Unlock()
 	l := c.descend()
 	id, err := c.identify(l, c.agreement())
 	if err != nil {
-		return c.wrap(err)
+		return err
 	}
 	if c.local != nil {
 		c.inter(d, local, id, l, c.Group().Members, c.NamedGroup().Members)
@@ -162,25 +171,25 @@ func (g Group) digest() int64 {
 	return int64(h.Sum64())
 }
 
-// CheckFree returns an error if c cannot be freed: the world and Self end with the process.
-func CheckFree(c *Comm) error {
+// Free ends c: later calls on it fail with ErrComm. Sends and receives in progress still complete.
+// Free calls the delete functions of the attributes; if one returns an error, c is not freed. All
+// ranks of c call Free. The world and Self cannot be freed, because they end with the process.
+func Free(c *Comm) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
 	if c.id == WorldID || c.id == SelfID {
 		return c.Failf(ErrComm, "communicator %q cannot be freed: it ends when the world is finalized", c.Name())
 	}
-	return nil
-}
-
-// Free ends c, which CheckFree accepts: later calls on it fail with ErrComm. Sends and receives in
-// progress still complete. All ranks of c call Free.
-func Free(c *Comm) {
+	if err := c.deleteAttributes(); err != nil {
+		return err
+	}
 	c.freed.Store(true)
 	c.process.ids.set(c.id, nil)
 	for slot := range uint32(Slots) {
 		c.engine.Forget(c.Context(slot))
 	}
+	return nil
 }
 
 // child makes d the communicator with the given id and world ranks, which include this process.
@@ -189,6 +198,7 @@ func (c *Comm) child(d *Comm, id uint32, l lineage, members []int) {
 	d.address(members)
 	d.size = len(members)
 	d.rank = d.RankOf(c.process.rank)
+	d.handler = c.Handler()
 	c.process.ids.set(id, d)
 }
 

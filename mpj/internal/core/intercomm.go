@@ -159,7 +159,7 @@ func (s span) every(l lineage, v vote) (vote, error) {
 func (c *Comm) inter(x, d *Comm, id uint32, l lineage, local, remote []int) {
 	c.child(d, id, l, local)
 	x.engine, x.process, x.id, x.lineage = c.engine, c.process, id, l
-	x.local, x.rank, x.size = d, d.rank, d.size
+	x.local, x.rank, x.size, x.handler = d, d.rank, d.size, d.handler
 	x.address(remote)
 	c.process.ids.set(id, x)
 }

@@ -121,16 +121,22 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 		{"a negative color", func(w *Comm) error { return second(Split(w, nil, -w.Rank(), 0)) }, ErrArg, "rank 1 passes color -1"},
 		{"a group of strangers", func(w *Comm) error { return second(Create(w, nil, Group{Members: []int{5}})) }, ErrGroup, "the group of rank 0 has 1 members"},
 		{"a local leader outside", func(w *Comm) error { return IntercommCreate(w, nil, nil, 2, w, 0, 0) }, ErrRank, "localLeader 2"},
-		{"freeing the world", CheckFree, ErrComm, `"world" cannot be freed`},
+		{"freeing the world", Free, ErrComm, `"world" cannot be freed`},
 		{"a freed communicator", func(w *Comm) error {
 			d := new(Comm)
 			if err := Dup(w, d, nil); err != nil {
 				return err
 			}
 			d.SetName("copy")
-			Free(d)
-			return d.CheckDest(0, 0)
+			return errors.Join(Free(d), d.CheckDest(0, 0))
 		}, ErrComm, `"copy" was freed`},
+		{"an attribute without a key", func(w *Comm) error { return PutAttribute(w, nil, 1) }, ErrKeyval, "the key is nil"},
+		{"deleting an attribute without a key", func(w *Comm) error { return DeleteAttribute(w, nil) }, ErrKeyval, "the key is nil"},
+		{"an attribute of no communicator", func(*Comm) error { return PutAttribute(nil, new(Keyval), 1) }, ErrComm, "which is nil"},
+		{"an attribute that cannot be deleted", func(w *Comm) error {
+			stays := &Keyval{Delete: func(*Comm, any) error { return errors.New("in use") }}
+			return errors.Join(PutAttribute(w, stays, 1), PutAttribute(w, stays, 2))
+		}, ErrOther, "the attribute's delete function: in use"},
 		{"a truncated message", func(w *Comm) error {
 			if err := Send(w, engineapi.Standard, []byte("long"), w.Rank(), 0); err != nil {
 				return err
