@@ -35,7 +35,7 @@ func KeepAttribute[T any](_ *Comm, value T) (T, bool) { return value, true }
 
 // AttrPut sets the attribute of c that k names.
 func AttrPut[T any](c *Comm, k *Key[T], value T) error {
-	return callFailed("AttrPut", core.PutAttribute(c.core(), k.core(), value))
+	return errorOf("AttrPut", core.PutAttribute(c.core(), k.core(), value))
 }
 
 // AttrGet returns the attribute of c that k names; ok reports whether it is set.
@@ -50,5 +50,5 @@ func AttrGet[T any](c *Comm, k *Key[T]) (value T, ok bool) {
 // AttrDelete deletes the attribute of c that k names. Deleting an attribute that is not set is not
 // an error.
 func AttrDelete[T any](c *Comm, k *Key[T]) error {
-	return callFailed("AttrDelete", core.DeleteAttribute(c.core(), k.core()))
+	return errorOf("AttrDelete", core.DeleteAttribute(c.core(), k.core()))
 }

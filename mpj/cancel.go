@@ -12,7 +12,7 @@ import (
 // replicas.
 func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 	s, err := (*core.Request)(r).WaitContext(ctx)
-	return Status(s), callFailed("WaitContext", err)
+	return Status(s), errorOf("WaitContext", err)
 }
 
 // RecvContext is Recv with a context: when ctx ends, it cancels the receive, as Cancel does, and
@@ -24,12 +24,12 @@ func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
 	const op = "RecvContext"
 	s, err := core.RecvContext(ctx, c.core(), op, bytesOf(buf), source, tag)
-	return Status(s), callFailed(op, err)
+	return Status(s), errorOf(op, err)
 }
 
 // ProbeContext is Probe with a context: when ctx ends, it returns ErrContext and the cause of ctx.
 // With replicas, the context of the rank's master decides for all replicas.
 func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error) {
 	s, err := core.ProbeContext(ctx, c.core(), source, tag)
-	return Status(s), callFailed("ProbeContext", err)
+	return Status(s), errorOf("ProbeContext", err)
 }

@@ -32,7 +32,7 @@ const (
 // Several goroutines may use a Comm at the same time; the package documentation describes what the
 // program must then ensure.
 type Comm struct {
-	base  core.Comm
+	base  core.Comm // ranks, contexts, attributes and error handler; its field Face is this Comm
 	world *World
 
 	topology topology // nil without a topology
@@ -139,17 +139,17 @@ func (c *Comm) statusOf(s engineapi.Status) Status {
 
 // checkDest returns an error if the arguments of a send are invalid. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
-	return callFailed(op, c.core().CheckDest(dest, tag))
+	return errorOf(op, c.core().CheckDest(dest, tag))
 }
 
 // check returns an error if c is nil or was freed. Split and similar functions return nil at ranks
 // outside the new communicator.
-func (c *Comm) check(op string) error { return callFailed(op, c.core().Check()) }
+func (c *Comm) check(op string) error { return errorOf(op, c.core().Check()) }
 
 // checkIntra is like check, for operations that intercommunicators do not support.
 func (c *Comm) checkIntra(op string) error {
 	if err := c.core().CheckIntra(); err != nil {
-		return callFailed(op, err)
+		return errorOf(op, err)
 	}
 	if err := c.world.forced.err; err != nil {
 		return c.failf(ErrArg, op, "%v", err)

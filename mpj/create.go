@@ -123,7 +123,7 @@ func (c *Comm) Create(g Group) (*Comm, error) {
 // ranks of c call Free. The world and Self cannot be freed.
 func (c *Comm) Free() error {
 	if err := core.Free(c.core()); err != nil {
-		return callFailed("Free", err)
+		return errorOf("Free", err)
 	}
 	for i := range uint32(c.operations.slots()) {
 		c.engine().Forget(c.context(operationSlot + i))

@@ -82,19 +82,19 @@ func failf(class Class, op, format string, args ...any) error {
 	return &Error{Class: class, Op: op, Rank: Undefined, Detail: fmt.Sprintf(format, args...)}
 }
 
-// callFailed returns the error of function op for an error of package core, and calls the error
+// errorOf returns the error of function op for an error of package core, and calls the error
 // handler of the communicator, if the error has one. It returns nil for nil. It is short enough to be
 // inlined, which keeps messages cheap.
-func callFailed(op string, err error) error {
+func errorOf(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return handled(op, err)
+	return converted(op, err)
 }
 
-// handled is callFailed for a non-nil error. If package core could not classify the cause of err,
+// converted is errorOf for a non-nil error. If package core could not classify the cause of err,
 // because the cause is an error of this package, the cause is the result.
-func handled(op string, err error) error {
+func converted(op string, err error) error {
 	e := fault(op, err)
 	var ready *Error
 	isReady := e.Detail == "" && errors.As(e.Err, &ready)
@@ -148,7 +148,7 @@ func (c *Comm) wrap(op string, err error) error {
 func (c *Comm) wrapped(op string, err error) error {
 	var ready *Error
 	if !errors.As(err, &ready) {
-		return handled(op, c.base.Translate(err))
+		return converted(op, c.base.Translate(err))
 	}
 	if ready.handled {
 		return err

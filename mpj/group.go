@@ -50,13 +50,13 @@ func (g Group) Rank() int { return g.core().Rank() }
 // Incl returns the group of the members with the given ranks, in the given order.
 func (g Group) Incl(ranks []int) (Group, error) {
 	h, err := g.core().Incl(ranks)
-	return fromCore(h), callFailed("Group.Incl", err)
+	return fromCore(h), errorOf("Group.Incl", err)
 }
 
 // Excl returns the group of the members other than those with the given ranks.
 func (g Group) Excl(ranks []int) (Group, error) {
 	h, err := g.core().Excl(ranks)
-	return fromCore(h), callFailed("Group.Excl", err)
+	return fromCore(h), errorOf("Group.Excl", err)
 }
 
 // A Range represents the ranks First, First+Stride, ... up to Last. A negative stride counts down.
@@ -65,13 +65,13 @@ type Range struct{ First, Last, Stride int }
 // RangeIncl is Incl for all ranks in the ranges, one range after the other.
 func (g Group) RangeIncl(ranges []Range) (Group, error) {
 	h, err := g.core().RangeIncl(coreRanges(ranges))
-	return fromCore(h), callFailed("Group.RangeIncl", err)
+	return fromCore(h), errorOf("Group.RangeIncl", err)
 }
 
 // RangeExcl is Excl for all ranks in the ranges.
 func (g Group) RangeExcl(ranges []Range) (Group, error) {
 	h, err := g.core().RangeExcl(coreRanges(ranges))
-	return fromCore(h), callFailed("Group.RangeExcl", err)
+	return fromCore(h), errorOf("Group.RangeExcl", err)
 }
 
 // Union returns the members of g, followed by those of h that are not in g.
@@ -87,7 +87,7 @@ func (g Group) Difference(h Group) Group { return fromCore(g.core().Difference(h
 // result is Undefined for a process that is not a member of h, and ProcNull for ProcNull.
 func (g Group) TranslateRanks(ranks []int, h Group) ([]int, error) {
 	translated, err := g.core().TranslateRanks(ranks, h.core())
-	return translated, callFailed("Group.TranslateRanks", err)
+	return translated, errorOf("Group.TranslateRanks", err)
 }
 
 // Compare reports whether g and h are Identical, Similar or Unequal.

@@ -23,7 +23,7 @@ func (c *Comm) IntercommCreate(localLeader int, peer *Comm, remoteLeader, tag in
 	if err := c.checkIntra(op); err != nil {
 		return nil, err
 	}
-	invalid := callFailed(op, core.CheckLocalLeader(&c.base, localLeader))
+	invalid := errorOf(op, core.CheckLocalLeader(&c.base, localLeader))
 	if c.world.checks {
 		k := alikeCall("localLeader %d", localLeader)
 		if c.Rank() == localLeader {
@@ -65,7 +65,7 @@ func (c *Comm) RemoteGroup() Group {
 // the group whose rank 0 has the lower world rank comes first. All ranks of c call Merge.
 func (c *Comm) Merge(high bool) (*Comm, error) {
 	if err := c.core().CheckInter(); err != nil {
-		return nil, callFailed("Merge", err)
+		return nil, errorOf("Merge", err)
 	}
 	if c.world.checks {
 		if err := c.agree("Merge", plainCall(fmt.Sprintf("high %t", high)), nil); err != nil {

@@ -11,13 +11,13 @@ type Message core.Message
 // communicator can therefore get the size of a message and then receive exactly that message.
 func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
 	m, s, err := core.Mprobe(c.core(), source, tag)
-	return (*Message)(m), Status(s), callFailed("Mprobe", err)
+	return (*Message)(m), Status(s), errorOf("Mprobe", err)
 }
 
 // Improbe is the nonblocking form of Mprobe: ok reports whether such a message was available.
 func Improbe(c *Comm, source, tag int) (m *Message, s Status, ok bool, err error) {
 	matched, found, ok, err := core.Improbe(c.core(), source, tag)
-	return (*Message)(matched), Status(found), ok, callFailed("Improbe", err)
+	return (*Message)(matched), Status(found), ok, errorOf("Improbe", err)
 }
 
 // Mrecv receives m into buf and waits for it.
@@ -52,7 +52,7 @@ func outcomeOf(r *Request, err error) (Status, error) {
 
 func (m *Message) receive(op string, b []byte) (*Request, error) {
 	r, err := (*core.Message)(m).Imrecv(op, b)
-	return (*Request)(r), callFailed(op, err)
+	return (*Request)(r), errorOf(op, err)
 }
 
 func (m *Message) receiveTyped(op string, x Typed) (*Request, error) {
@@ -62,5 +62,5 @@ func (m *Message) receiveTyped(op string, x Typed) (*Request, error) {
 		}
 	}
 	r, err := (*core.Message)(m).ImrecvBuffer(op, x.buffer)
-	return (*Request)(r), callFailed(op, err)
+	return (*Request)(r), errorOf(op, err)
 }

@@ -11,32 +11,32 @@ import (
 // dest with tag. buf belongs to the request while the request is active.
 func SendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	r, err := core.SendInit(c.core(), "SendInit", engineapi.Standard, bytesOf(buf), dest, tag)
-	return (*Request)(r), callFailed("SendInit", err)
+	return (*Request)(r), errorOf("SendInit", err)
 }
 
 // SsendInit is SendInit in synchronous mode.
 func SsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	r, err := core.SendInit(c.core(), "SsendInit", engineapi.Synchronous, bytesOf(buf), dest, tag)
-	return (*Request)(r), callFailed("SsendInit", err)
+	return (*Request)(r), errorOf("SsendInit", err)
 }
 
 // RsendInit is SendInit in ready mode.
 func RsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	r, err := core.SendInit(c.core(), "RsendInit", engineapi.Ready, bytesOf(buf), dest, tag)
-	return (*Request)(r), callFailed("RsendInit", err)
+	return (*Request)(r), errorOf("RsendInit", err)
 }
 
 // BsendInit is SendInit in buffered mode.
 func BsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	r, err := core.BsendInit(c.core(), "BsendInit", bytesOf(buf), dest, tag)
-	return (*Request)(r), callFailed("BsendInit", err)
+	return (*Request)(r), errorOf("BsendInit", err)
 }
 
 // RecvInit returns an inactive request that, at every Start, receives into buf. source and tag may
 // be wildcards.
 func RecvInit[T Element](c *Comm, buf []T, source, tag int) (*Request, error) {
 	r, err := core.RecvInit(c.core(), "RecvInit", bytesOf(buf), source, tag)
-	return (*Request)(r), callFailed("RecvInit", err)
+	return (*Request)(r), errorOf("RecvInit", err)
 }
 
 // SendInitTyped is SendInit for items of a datatype.
@@ -46,7 +46,7 @@ func SendInitTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 		return nil, err
 	}
 	r, err := core.SendInitBuffer(&c.base, op, x.buffer, dest, tag)
-	return (*Request)(r), callFailed(op, err)
+	return (*Request)(r), errorOf(op, err)
 }
 
 // RecvInitTyped is RecvInit for items of a datatype.
@@ -56,11 +56,11 @@ func RecvInitTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 		return nil, err
 	}
 	r, err := core.RecvInitBuffer(&c.base, op, x.buffer, source, tag)
-	return (*Request)(r), callFailed(op, err)
+	return (*Request)(r), errorOf(op, err)
 }
 
 // Start starts the operation of a persistent request, which must not be active.
-func (r *Request) Start() error { return callFailed("Start", (*core.Request)(r).Start()) }
+func (r *Request) Start() error { return errorOf("Start", (*core.Request)(r).Start()) }
 
 // Startall starts all requests in order, and returns their errors joined.
 func Startall(requests ...*Request) error {

@@ -22,27 +22,27 @@ type Request core.Request
 // Wait waits until r is complete.
 func (r *Request) Wait() (Status, error) {
 	s, err := (*core.Request)(r).Wait()
-	return Status(s), callFailed("Wait", err)
+	return Status(s), errorOf("Wait", err)
 }
 
 // Test reports whether r is complete and, if so, returns what Wait would return.
 func (r *Request) Test() (s Status, done bool, err error) {
 	outcome, done, err := (*core.Request)(r).Test()
-	return Status(outcome), done, callFailed("Test", err)
+	return Status(outcome), done, errorOf("Test", err)
 }
 
 // GetStatus is like Test, but leaves r unchanged: an active request stays active, and Wait reports
 // it later.
 func (r *Request) GetStatus() (s Status, done bool, err error) {
 	outcome, done, err := (*core.Request)(r).GetStatus()
-	return Status(outcome), done, callFailed("GetStatus", err)
+	return Status(outcome), done, errorOf("GetStatus", err)
 }
 
 // Cancel cancels a receive that no message has matched yet. Wait for the request in any case: the
 // field Cancelled of its Status reports whether it was cancelled. Sends are not cancelled, as MPI-4
 // allows. With replicas, Cancel fails with ErrUnsupported, because a message may have reached one
 // replica but not another.
-func (r *Request) Cancel() error { return callFailed("Cancel", (*core.Request)(r).Cancel()) }
+func (r *Request) Cancel() error { return errorOf("Cancel", (*core.Request)(r).Cancel()) }
 
 // Waitall waits for all requests. It returns their statuses in order, and all their errors joined,
 // each with the index of its request.
@@ -61,7 +61,7 @@ func Waitall(requests ...*Request) ([]Status, error) {
 // active.
 func Waitany(requests ...*Request) (int, Status, error) {
 	i, s, err := core.Waitany(coreRequests(requests))
-	return i, Status(s), callFailed("Waitany", err)
+	return i, Status(s), errorOf("Waitany", err)
 }
 
 // Waitsome waits for at least one of the active requests and returns the indices and statuses of all
@@ -69,7 +69,7 @@ func Waitany(requests ...*Request) (int, Status, error) {
 func Waitsome(requests ...*Request) ([]int, []Status, error) {
 	done, err := core.Waitsome(coreRequests(requests))
 	if err != nil {
-		return nil, nil, callFailed("Waitsome", err)
+		return nil, nil, errorOf("Waitsome", err)
 	}
 	return resultsOf(requests, done)
 }
@@ -78,7 +78,7 @@ func Waitsome(requests ...*Request) ([]int, []Status, error) {
 func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 	done, err = core.Testall(coreRequests(requests))
 	if err != nil || !done {
-		return nil, false, callFailed("Testall", err)
+		return nil, false, errorOf("Testall", err)
 	}
 	statuses, err = Waitall(requests...)
 	return statuses, true, err
@@ -88,14 +88,14 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 // request was active.
 func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 	i, outcome, done, err := core.Testany(coreRequests(requests))
-	return i, Status(outcome), done, callFailed("Testany", err)
+	return i, Status(outcome), done, errorOf("Testany", err)
 }
 
 // Testsome is the nonblocking form of Waitsome: it may return no indices.
 func Testsome(requests ...*Request) ([]int, []Status, error) {
 	done, err := core.Testsome(coreRequests(requests))
 	if err != nil {
-		return nil, nil, callFailed("Testsome", err)
+		return nil, nil, errorOf("Testsome", err)
 	}
 	return resultsOf(requests, done)
 }

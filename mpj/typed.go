@@ -63,7 +63,7 @@ func sendTyped(c *Comm, op string, mode engineapi.Mode, x Typed, dest, tag int) 
 	if err := x.check(c, op); err != nil {
 		return err
 	}
-	return callFailed(op, core.SendBuffer(&c.base, mode, x.buffer, dest, tag))
+	return errorOf(op, core.SendBuffer(&c.base, mode, x.buffer, dest, tag))
 }
 
 // RecvTyped is Recv for items of a datatype. A shorter message fills the first items; Datatype.Count
@@ -74,7 +74,7 @@ func RecvTyped(c *Comm, x Typed, source, tag int) (Status, error) {
 		return Status{}, err
 	}
 	s, err := core.RecvBuffer(&c.base, x.buffer, source, tag)
-	return Status(s), callFailed(op, err)
+	return Status(s), errorOf(op, err)
 }
 
 // SendrecvTyped is Sendrecv for items of datatypes. The data to send and the data to receive must
@@ -88,7 +88,7 @@ func SendrecvTyped(c *Comm, send Typed, dest, sendTag int, recv Typed, source, r
 		return Status{}, err
 	}
 	s, err := core.SendrecvBuffer(&c.base, send.buffer, dest, sendTag, recv.buffer, source, recvTag)
-	return Status(s), callFailed(op, err)
+	return Status(s), errorOf(op, err)
 }
 
 // SendrecvReplaceTyped is SendrecvReplace for items of a datatype.
@@ -98,7 +98,7 @@ func SendrecvReplaceTyped(c *Comm, x Typed, dest, sendTag, source, recvTag int) 
 		return Status{}, err
 	}
 	s, err := core.SendrecvReplaceBuffer(&c.base, x.buffer, dest, sendTag, source, recvTag)
-	return Status(s), callFailed(op, err)
+	return Status(s), errorOf(op, err)
 }
 
 // IsendTyped is Isend for items of a datatype.
@@ -121,7 +121,7 @@ func isendTyped(c *Comm, op string, mode engineapi.Mode, x Typed, dest, tag int)
 		return nil, err
 	}
 	r, err := core.IsendBuffer(&c.base, op, mode, x.buffer, dest, tag)
-	return (*Request)(r), callFailed(op, err)
+	return (*Request)(r), errorOf(op, err)
 }
 
 // IrecvTyped is Irecv for items of a datatype. The data is in place after Wait or Test has reported
@@ -132,5 +132,5 @@ func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 		return nil, err
 	}
 	r, err := core.IrecvBuffer(&c.base, op, x.buffer, source, tag)
-	return (*Request)(r), callFailed(op, err)
+	return (*Request)(r), errorOf(op, err)
 }

@@ -24,14 +24,14 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err != nil {
 		return err
 	}
-	return callFailed("SendValue", core.Send(&c.base, engineapi.Standard, b, dest, tag))
+	return errorOf("SendValue", core.Send(&c.base, engineapi.Standard, b, dest, tag))
 }
 
 // RecvValue receives a value sent with SendValue. V is the type that was sent.
 func RecvValue[V any](c *Comm, source, tag int) (v V, s Status, err error) {
 	b, received, err := core.RecvWhole(c.core(), source, tag)
 	if err != nil || source == ProcNull {
-		return v, Status(received), callFailed("RecvValue", err)
+		return v, Status(received), errorOf("RecvValue", err)
 	}
 	v, err = decode[V](c, "RecvValue", b)
 	return v, Status(received), err

@@ -4,9 +4,11 @@ import "fmt"
 
 // An Error is the error type of this package.
 type Error struct {
-	Class  Class
-	Comm   *Comm  // communicator of the call, or nil
-	Call   string // function that failed, if it is not the one that returns the error, such as the function that started a request
+	Class Class
+	Comm  *Comm // communicator of the call, or nil
+	// Call is the function that failed, if it is not the one that returns the error. It is the function
+	// that made the request, for an error of Wait and similar functions.
+	Call   string
 	Rank   int    // rank in Comm, or Undefined
 	Index  int    // index of the failed request among the requests of the call, or Undefined
 	Detail string // description of the argument or message
