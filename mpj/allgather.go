@@ -14,7 +14,7 @@ func Allgather[T Element](c *Comm, send, recv []T) error {
 		return err
 	}
 	t := c.team(collectiveSlot)
-	copy(recv[c.rank*each:], send)
+	copy(recv[c.Rank()*each:], send)
 	return c.wrap("Allgather", t.Allgather(bytesOf(recv), evenBytes[T](each)))
 }
 
@@ -25,7 +25,7 @@ func Iallgather[T Element](c *Comm, send, recv []T) (*Request, error) {
 		return nil, err
 	}
 	return c.background("Iallgather", func(t *collective.Team) error {
-		copy(recv[c.rank*each:], send)
+		copy(recv[c.Rank()*each:], send)
 		return t.Allgather(bytesOf(recv), evenBytes[T](each))
 	})
 }
@@ -36,10 +36,10 @@ func checkAllgather[T Element](c *Comm, op string, send, recv []T) (each int, er
 	}
 	each = len(send)
 	switch {
-	case send == nil && len(recv)%c.size == 0:
-		each = len(recv) / c.size
-	case len(recv) != c.size*len(send):
-		err = c.failf(ErrBuffer, op, "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
+	case send == nil && len(recv)%c.Size() == 0:
+		each = len(recv) / c.Size()
+	case len(recv) != c.Size()*len(send):
+		err = c.failf(ErrBuffer, op, "recv has %d elements for %d ranks with %d each", len(recv), c.Size(), len(send))
 	}
 	if c.world.checks {
 		err = c.agree(op, placed(elementCall[T](calls.None, each), send, each), err)
@@ -55,7 +55,7 @@ func Allgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) error 
 	if err != nil {
 		return err
 	}
-	copy(block(recv, b, c.rank), send)
+	copy(block(recv, b, c.Rank()), send)
 	t := c.team(collectiveSlot)
 	return c.wrap("Allgatherv", t.Allgather(bytesOf(recv), inBytes[T](b)))
 }
@@ -67,7 +67,7 @@ func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) (*Req
 		return nil, err
 	}
 	return c.background("Iallgatherv", func(t *collective.Team) error {
-		copy(block(recv, b, c.rank), send)
+		copy(block(recv, b, c.Rank()), send)
 		return t.Allgather(bytesOf(recv), inBytes[T](b))
 	})
 }
@@ -77,14 +77,14 @@ func checkAllgatherv[T Element](c *Comm, op string, send, recv []T, counts, disp
 		return blocks{}, err
 	}
 	b, err := c.blocksOf(op, "recv", counts, displs, len(recv))
-	if err == nil && send != nil && counts[c.rank] != len(send) {
-		err = c.failf(ErrBuffer, op, "send has %d elements, counts[%d] is %d", len(send), c.rank, counts[c.rank])
+	if err == nil && send != nil && counts[c.Rank()] != len(send) {
+		err = c.failf(ErrBuffer, op, "send has %d elements, counts[%d] is %d", len(send), c.Rank(), counts[c.Rank()])
 	}
 	if c.world.checks {
 		k := elementCall[T](calls.None, calls.None)
 		k.Counts = counts
 		if err == nil {
-			k = placed(k, send, counts[c.rank])
+			k = placed(k, send, counts[c.Rank()])
 		}
 		err = c.agree(op, k, err)
 	}

@@ -13,7 +13,7 @@ func Alltoall[T Element](c *Comm, send, recv []T) error {
 		return err
 	}
 	t := c.team(collectiveSlot)
-	return c.wrap("Alltoall", alltoall(&t, send == nil, send, evenBytes[T](len(recv)/c.size), recv, evenBytes[T](len(recv)/c.size)))
+	return c.wrap("Alltoall", alltoall(&t, send == nil, send, evenBytes[T](len(recv)/c.Size()), recv, evenBytes[T](len(recv)/c.Size())))
 }
 
 // Ialltoall is the nonblocking form of Alltoall.
@@ -22,7 +22,7 @@ func Ialltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
 		return nil, err
 	}
 	return c.background("Ialltoall", func(t *collective.Team) error {
-		return alltoall(t, send == nil, send, evenBytes[T](len(recv)/c.size), recv, evenBytes[T](len(recv)/c.size))
+		return alltoall(t, send == nil, send, evenBytes[T](len(recv)/c.Size()), recv, evenBytes[T](len(recv)/c.Size()))
 	})
 }
 
@@ -31,13 +31,13 @@ func checkAlltoall[T Element](c *Comm, op string, send, recv []T) error {
 		return err
 	}
 	var err error
-	if send != nil && len(send) != len(recv) || len(recv)%c.size != 0 {
-		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
+	if send != nil && len(send) != len(recv) || len(recv)%c.Size() != 0 {
+		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.Size())
 	} else if len(send) > 0 && &send[0] == &recv[0] {
 		err = c.failf(ErrBuffer, op, "send and recv are the same: pass nil as send at all ranks")
 	}
 	if c.world.checks {
-		err = c.agree(op, placed(elementCall[T](calls.None, len(recv)/c.size), send, len(recv)), err)
+		err = c.agree(op, placed(elementCall[T](calls.None, len(recv)/c.Size()), send, len(recv)), err)
 	}
 	return err
 }
@@ -97,8 +97,8 @@ func alltoallBlocks[T Element](c *Comm, op string, send []T, sendCounts, sendDis
 	if out, err = c.blocksOf(op, "send", sendCounts, sendDispls, len(send)); err != nil {
 		return blocks{}, blocks{}, err
 	}
-	if sendCounts[c.rank] != recvCounts[c.rank] {
-		err = c.failf(ErrCount, op, "rank %d sends itself %d elements and expects %d", c.rank, sendCounts[c.rank], recvCounts[c.rank])
+	if sendCounts[c.Rank()] != recvCounts[c.Rank()] {
+		err = c.failf(ErrCount, op, "rank %d sends itself %d elements and expects %d", c.Rank(), sendCounts[c.Rank()], recvCounts[c.Rank()])
 	}
 	return out, in, err
 }
@@ -143,8 +143,8 @@ func (c *Comm) checkItems(op string, send, recv []Typed) error {
 	if send == nil {
 		send = recv
 	}
-	if len(send) != c.size || len(recv) != c.size {
-		return c.failf(ErrCount, op, "send has %d items and recv %d for %d ranks", len(send), len(recv), c.size)
+	if len(send) != c.Size() || len(recv) != c.Size() {
+		return c.failf(ErrCount, op, "send has %d items and recv %d for %d ranks", len(send), len(recv), c.Size())
 	}
 	for i := range send {
 		for _, x := range []Typed{send[i], recv[i]} {
@@ -153,8 +153,8 @@ func (c *Comm) checkItems(op string, send, recv []Typed) error {
 			}
 		}
 	}
-	if out, in := send[c.rank].Size(), recv[c.rank].Size(); out != in {
-		return c.failf(ErrCount, op, "rank %d sends itself %d bytes and expects %d", c.rank, out, in)
+	if out, in := send[c.Rank()].Size(), recv[c.Rank()].Size(); out != in {
+		return c.failf(ErrCount, op, "rank %d sends itself %d bytes and expects %d", c.Rank(), out, in)
 	}
 	return nil
 }
@@ -170,7 +170,7 @@ func alltoallw(t *collective.Team, send, recv []Typed) error {
 	total := 0
 	for i := range send {
 		out[i], in[i] = send[i].Size(), recv[i].Size()
-		packing = send[i].of.Append(packing, send[i].memory, send[i].origin, send[i].count)
+		packing = send[i].buffer.Append(packing)
 		total += in[i]
 	}
 	b, arrived := packed(in), packing
@@ -185,7 +185,7 @@ func alltoallw(t *collective.Team, send, recv []Typed) error {
 		return err
 	}
 	for i := range recv {
-		recv[i].take(block(arrived, b, i))
+		recv[i].buffer.Unpack(block(arrived, b, i))
 	}
 	return nil
 }

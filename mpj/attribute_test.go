@@ -125,7 +125,10 @@ func TestAttributesAreSetByGoroutines(t *testing.T) {
 			})
 		}
 		setting.Wait()
-		return want("attributes", []int{len(w.attributes)}, []int{1})
+		_, before := AttrGet(w.Comm, k)
+		err := AttrDelete(w.Comm, k)
+		_, after := AttrGet(w.Comm, k)
+		return first(err, want("set before and after a deletion", []bool{before, after}, []bool{true, false}))
 	})
 	if err != nil {
 		t.Error(err)

@@ -26,8 +26,8 @@ func packed(counts []int) blocks {
 // blocksOf checks the arguments of op that describe the blocks of a buffer of length elements. With
 // nil displs the blocks are contiguous.
 func (c *Comm) blocksOf(op, buffer string, counts, displs []int, length int) (blocks, error) {
-	if len(counts) != c.size || displs != nil && len(displs) != c.size {
-		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d ranks", len(counts), len(displs), buffer, c.size)
+	if len(counts) != c.Size() || displs != nil && len(displs) != c.Size() {
+		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d ranks", len(counts), len(displs), buffer, c.Size())
 	}
 	b := blocks{counts, displs}
 	if displs == nil {

@@ -89,11 +89,11 @@ func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, erro
 	for _, p := range periods {
 		arguments = append(arguments, flag(p))
 	}
-	d, err := c.carve("CartCreate", arguments, gridSize(dims), func() []int { return c.cartOrder(t, reorder) }, invalid)
+	d, err := c.carve("CartCreate", arguments, func() []int { return c.cartOrder(t, reorder) }, invalid)
 	if d != nil {
 		d.topology = t
 	}
-	return d, c.wrap("CartCreate", err)
+	return d, err
 }
 
 func flag(b bool) int {
@@ -113,8 +113,8 @@ func (c *Comm) newCart(op string, dims []int, periods []bool) (*cart, error) {
 			return nil, failf(ErrDims, op, "dims[%d] is %d", i, d)
 		}
 	}
-	if n := gridSize(dims); n < 0 || n > c.size {
-		return nil, failf(ErrDims, op, "grid %v for %d ranks", dims, c.size)
+	if n := gridSize(dims); n < 0 || n > c.Size() {
+		return nil, failf(ErrDims, op, "grid %v for %d ranks", dims, c.Size())
 	}
 	return &cart{dims: append([]int(nil), dims...), periods: append([]bool(nil), periods...)}, nil
 }
@@ -146,7 +146,7 @@ func (c *Comm) CartGet() (dims []int, periods []bool, coords []int, err error) {
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return append(dims, t.dims...), append(periods, t.periods...), t.coords(c.rank), nil
+	return append(dims, t.dims...), append(periods, t.periods...), t.coords(c.Rank()), nil
 }
 
 // CartRank returns the rank at coords. Coordinates outside a periodic dimension are wrapped.
@@ -171,8 +171,8 @@ func (c *Comm) CartCoords(rank int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rank < 0 || rank >= c.size {
-		return nil, c.failf(ErrRank, "CartCoords", "rank %d, ranks are 0..%d", rank, c.size-1)
+	if rank < 0 || rank >= c.Size() {
+		return nil, c.failf(ErrRank, "CartCoords", "rank %d, ranks are 0..%d", rank, c.Size()-1)
 	}
 	return t.coords(rank), nil
 }
@@ -191,7 +191,7 @@ func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
 	if t.periods[dim] {
 		disp %= t.dims[dim]
 	}
-	return t.shift(c.rank, dim, -disp), t.shift(c.rank, dim, disp), nil
+	return t.shift(c.Rank(), dim, -disp), t.shift(c.Rank(), dim, disp), nil
 }
 
 // CartSub divides the grid of c into subgrids, such as rows and columns, that keep dimension i if
@@ -207,7 +207,7 @@ func (c *Comm) CartSub(remain []bool) (*Comm, error) {
 	}
 	sub := new(cart)
 	color, key := 0, 0
-	for i, at := range t.coords(c.rank) {
+	for i, at := range t.coords(c.Rank()) {
 		if remain[i] {
 			sub.dims, sub.periods = append(sub.dims, t.dims[i]), append(sub.periods, t.periods[i])
 			key = key*t.dims[i] + at
@@ -233,7 +233,7 @@ func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
 		return Undefined, c.wrap("CartMap", err)
 	}
 	for i, r := range c.cartOrder(t, true) {
-		if r == c.rank {
+		if r == c.Rank() {
 			return i, nil
 		}
 	}

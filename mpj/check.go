@@ -5,6 +5,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -63,7 +64,7 @@ func (c *Comm) agree(op string, call calls.Call, invalid error) error {
 }
 
 func (c *Comm) agreeOn(op string, call calls.Call, invalid error) error {
-	call.Op, call.Where = op, callerOf()
+	call.Op, call.Where = op, core.Caller()
 	if invalid != nil {
 		call.Invalid = invalid.Error()
 	}
@@ -72,7 +73,7 @@ func (c *Comm) agreeOn(op string, call calls.Call, invalid error) error {
 	x.before, c.compared = c.compared, x
 	c.mu.Unlock()
 	if isImmediate(op) {
-		c.engine.Go(func() { c.compare(x, call) }) // runs until all ranks have sent their calls, or the engine stops
+		c.engine().Go(func() { c.compare(x, call) }) // runs until all ranks have sent their calls, or the engine stops
 		return invalid
 	}
 	c.calls(collectiveSlot, x.call)
@@ -131,16 +132,16 @@ func classOf(k calls.Kind) Class {
 // first ranks of the two groups also exchange and compare their calls.
 func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
 	group := c
-	if c.local != nil {
-		group = c.local
+	if c.local() != nil {
+		group = c.local()
 	}
 	b, err := calls.Encode(mine)
 	if err != nil {
 		return calls.Difference{}, err
 	}
 	var said []byte
-	if group.rank != 0 {
-		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, engineapi.Standard); err != nil {
+	if group.Rank() != 0 {
+		if err = c.engine().Send(group.context(checkSlot), group.worldRank(0), checkTag, b, engineapi.Standard); err != nil {
 			return calls.Difference{}, err
 		}
 	} else if said, err = c.judge(group, mine); err != nil {
@@ -159,14 +160,14 @@ const checkTag = 0
 // judge returns the verdict on the calls of all ranks. Rank 0 calls it.
 func (c *Comm) judge(group *Comm, mine calls.Call) ([]byte, error) {
 	all := []calls.Call{mine}
-	for i := 1; i < group.size; i++ {
+	for i := 1; i < group.Size(); i++ {
 		theirs, err := group.callOf(i)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, theirs)
 	}
-	if c.local == nil {
+	if c.local() == nil {
 		return calls.EncodeDifference(calls.Judge(all, rankName))
 	}
 	return c.judgeGroups(all)
@@ -174,7 +175,7 @@ func (c *Comm) judge(group *Comm, mine calls.Call) ([]byte, error) {
 
 // callOf receives the call of a rank of c.
 func (c *Comm) callOf(rank int) (calls.Call, error) {
-	b, _, err := c.engine.RecvWhole(c.context(checkSlot), c.worldRank(rank), checkTag)
+	b, _, err := c.engine().RecvWhole(c.context(checkSlot), c.worldRank(rank), checkTag)
 	if err != nil {
 		return calls.Call{}, err
 	}
@@ -189,7 +190,7 @@ func (c *Comm) judgeGroups(local []calls.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, engineapi.Standard)
+	r, err := c.engine().Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, engineapi.Standard)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +198,7 @@ func (c *Comm) judgeGroups(local []calls.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.engine.Wait(r); err != nil {
+	if _, err := c.engine().Wait(r); err != nil {
 		return nil, err
 	}
 	if d.Kind == calls.Nothing {

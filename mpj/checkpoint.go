@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
@@ -56,7 +54,7 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 	if err := w.atRest(op); err != nil {
 		return err
 	}
-	return w.wrap(op, w.engine.Checkpoint(engineapi.Checkpoint{
+	return w.wrap(op, w.engine().Checkpoint(engineapi.Checkpoint{
 		Save: save, Restore: restore, Own: w.own, TakeOwn: w.takeOwn,
 	}))
 }
@@ -64,13 +62,13 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 // atRest returns an error while communication is in progress. The result is the same at all
 // replicas, and the same without replicas.
 func (w *World) atRest(op string) error {
-	if n := w.active.Load(); n > 0 {
+	if n := w.base.Process().Active(); n > 0 {
 		return w.failf(ErrRequest, op, "%d requests or messages of Mprobe are in progress: wait for them, or receive them, first", n)
 	}
-	if w.buffered.inUse() {
+	if w.base.Process().BufferInUse() {
 		return w.failf(ErrRequest, op, "the attached buffer contains messages: detach it first")
 	}
-	n := w.identities.count()
+	n := w.base.Process().IDs()
 	if w.checkpointed == 0 {
 		w.checkpointed = n
 	}
@@ -78,33 +76,6 @@ func (w *World) atRest(op string) error {
 		return w.failf(ErrComm, op, "%d communicators were created after the first checkpoint", made)
 	}
 	return nil
-}
-
-// inUse reports whether the buffer holds messages.
-func (b *sendBuffer) inUse() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.requests) > 0
-}
-
-// count returns the number of used ids.
-func (s *identities) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.used)
-}
-
-// all returns the existing communicators, ordered by id.
-func (s *identities) all() []*Comm {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []*Comm
-	for _, id := range slices.Sorted(maps.Keys(s.used)) {
-		if c := s.used[id]; c != nil {
-			all = append(all, c)
-		}
-	}
-	return all
 }
 
 // The state that this package adds to a checkpoint is a sequence of varints, the last three for each
@@ -126,10 +97,10 @@ func (w *World) own() (b []byte, ok bool) {
 		return nil, false
 	}
 	b = binary.AppendUvarint(binary.AppendUvarint(nil, printed[0]), printed[1])
-	for _, c := range w.identities.all() {
-		b = binary.AppendUvarint(b, uint64(c.id))
-		b = binary.AppendUvarint(b, uint64(c.operations.begun()))
-		b = binary.AppendUvarint(b, c.made)
+	for _, c := range w.base.Process().Comms() {
+		b = binary.AppendUvarint(b, uint64(c.ID()))
+		b = binary.AppendUvarint(b, uint64(fromBase(c).operations.begun()))
+		b = binary.AppendUvarint(b, c.Made())
 	}
 	return b, true
 }
@@ -141,12 +112,12 @@ func (w *World) takeOwn(b []byte) error {
 		return err
 	}
 	for _, r := range records {
-		c := w.identities.of(r.id)
+		c := w.base.Process().Comm(r.id)
 		if c == nil {
 			return fmt.Errorf("the checkpoint contains communicator %d, which this program has not created", r.id)
 		}
-		c.operations.goTo(int(r.operations))
-		c.made = r.made
+		fromBase(c).operations.goTo(int(r.operations))
+		c.SetMade(r.made)
 	}
 	return w.job.Skip(printed)
 }

@@ -59,14 +59,14 @@ type locality struct {
 func (c *Comm) team(slot uint32) collective.Team {
 	if c.world.places != nil {
 		c.locality.once.Do(func() {
-			c.locality.levels = collective.NewLevels(c.size, func(rank int) (machine, cluster int) {
+			c.locality.levels = collective.NewLevels(c.Size(), func(rank int) (machine, cluster int) {
 				p := c.place(rank)
 				return p.machine, p.cluster
 			})
 		})
 	}
 	return collective.Team{
-		Engine: c.engine, Context: c.context(slot), World: c.ranks, Rank: c.rank, Size: c.size,
+		Engine: c.engine(), Context: c.context(slot), World: c.base.WorldRanks(), Rank: c.Rank(), Size: c.Size(),
 		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Failures: &c.failures,
 	}
 }
@@ -139,7 +139,7 @@ func BcastTyped(c *Comm, x Typed, root int) error {
 	if err := x.check(c, op); err != nil {
 		return err
 	}
-	b, packed := x.message()
+	b, scratch := x.buffer.Message()
 	if err := checkBcast(c, op, b, root); err != nil {
 		return err
 	}
@@ -147,10 +147,10 @@ func BcastTyped(c *Comm, x Typed, root int) error {
 	if err := t.Bcast(b, root); err != nil {
 		return c.wrap(op, err)
 	}
-	if packed != nil && c.rank != root {
-		x.take(b)
+	if scratch != nil && c.Rank() != root {
+		x.buffer.Unpack(b)
 	}
-	packed.put()
+	scratch.Put()
 	return nil
 }
 

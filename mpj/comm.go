@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
@@ -31,24 +32,8 @@ const (
 // Several goroutines may use a Comm at the same time; the package documentation describes what the
 // program must then ensure.
 type Comm struct {
-	engine *engine.Engine
-	world  *World
-	id     uint32 // 24 bits; the engine has 0, the world communicator 1, Self 2
-
-	rank, size int
-	// ranks maps each rank that messages may address to its world rank; nil means the identity.
-	// named is the number of these ranks. inverse maps a world rank to its rank in c, or to
-	// Undefined. Messages on an intercommunicator address the remote group.
-	ranks   []int
-	named   int
-	inverse []int32
-	local   *Comm // local group of an intercommunicator, with the same id
-
-	freed latch
-
-	making  sync.Mutex // held while a communicator is created from this one
-	lineage lineage
-	made    uint64 // communicators created from this one
+	base  core.Comm // ranks, contexts, attributes and error handler; its field Face is this Comm
+	world *World
 
 	topology topology // nil without a topology
 
@@ -56,60 +41,46 @@ type Comm struct {
 	locality   locality
 	failures   collective.Failures
 
-	mu         sync.Mutex // guards the fields below
-	name       string
-	errhandler Errhandler
-	attributes []attribute       // in the order in which they were set
-	called     map[uint32]string // with checks: last collective in each slot; blocking collectives are in collectiveSlot
-	compared   *comparison       // with checks: comparison of the last collective
+	mu       sync.Mutex        // guards the fields below
+	called   map[uint32]string // with checks: last collective in each slot; blocking collectives are in collectiveSlot
+	compared *comparison       // with checks: comparison of the last collective
 }
 
-// worldID and selfID are the ids of the world communicator and of the communicator that contains
-// only this rank.
+// The slots of package core that this package uses.
 const (
-	worldID = 1
-	selfID  = 2
+	messageSlot       = core.MessageSlot
+	collectiveSlot    = core.CollectiveSlot
+	neighbourhoodSlot = core.NeighbourhoodSlot
+	checkSlot         = core.CheckSlot
+	detectorSlot      = core.DetectorSlot
 )
 
-// The slots of a communicator's contexts. The slots of nonblocking collectives are computed from
-// the number of the operation.
-const (
-	messageSlot       = 0 // the program's own messages
-	collectiveSlot    = 1 // blocking collectives
-	managementSlot    = 2 // agreement on new communicators
-	neighbourhoodSlot = 3 // neighbourhood collectives
-	leaderSlot        = 4 // group leaders that create an intercommunicator
-	checkSlot         = 5 // comparison of calls, with P2PMPI_CHECK
-	detectorSlot      = 6 // deadlock detection in the world communicator, with P2PMPI_CHECK
-
-	slots = 7 // number of slots above
-)
-
-// context returns the engine's context for one slot of c. The engine numbers messages by context,
-// source and destination, so no two goroutines of this package may send in one context at the same
-// time.
-func (c *Comm) context(slot uint32) uint32 { return c.id<<8 | slot }
-
-// worldRank converts a rank that messages on c address to a world rank. Wildcards and ProcNull are unchanged.
-func (c *Comm) worldRank(rank int) int {
-	if c.ranks == nil || rank < 0 { // AnySource stays unchanged
-		return rank
+// core returns the communicator of package core that c contains, or nil if c is nil.
+func (c *Comm) core() *core.Comm {
+	if c == nil {
+		return nil
 	}
-	return c.ranks[rank]
+	return &c.base
 }
 
-// rankOf returns the rank in c of the process with a world rank, or Undefined.
-func (c *Comm) rankOf(world int) int {
-	switch {
-	case world < 0:
-		return Undefined
-	case c.ranks == nil && world < c.named:
-		return world
-	case world < len(c.inverse):
-		return int(c.inverse[world])
+// fromBase returns the Comm that contains b, or nil if b is nil.
+func fromBase(b *core.Comm) *Comm {
+	if b == nil {
+		return nil
 	}
-	return Undefined
+	return b.Face.(*Comm)
 }
+
+func (c *Comm) engine() *engine.Engine { return c.base.Engine() }
+
+// local returns the communicator of the local group of an intercommunicator, or nil.
+func (c *Comm) local() *Comm { return fromBase(c.base.Local()) }
+
+func (c *Comm) context(slot uint32) uint32 { return c.base.Context(slot) }
+
+func (c *Comm) worldRank(rank int) int { return c.base.WorldRank(rank) }
+
+func (c *Comm) rankOf(world int) int { return c.base.RankOf(world) }
 
 // place returns the machine and cluster of rank.
 func (c *Comm) place(rank int) place {
@@ -121,61 +92,27 @@ func (c *Comm) place(rank int) place {
 
 // Rank returns the rank of this process in c, 0..Size()-1, or in the local group of an
 // intercommunicator.
-func (c *Comm) Rank() int { return c.rank }
+func (c *Comm) Rank() int { return c.base.Rank() }
 
 // Size returns the number of ranks in c, or in the local group of an intercommunicator.
-func (c *Comm) Size() int { return c.size }
+func (c *Comm) Size() int { return c.base.Size() }
 
 // Group returns the ranks of c, or the local group of an intercommunicator.
-func (c *Comm) Group() Group {
-	if c.local != nil {
-		return c.local.Group()
-	}
-	return c.namedGroup()
-}
+func (c *Comm) Group() Group { return fromCore(c.base.Group()) }
 
 // namedGroup returns the group whose ranks messages on c address.
-func (c *Comm) namedGroup() Group {
-	g := Group{members: make([]int, c.named), self: c.world.rank}
-	for i := range g.members {
-		g.members[i] = c.worldRank(i)
-	}
-	return g
-}
+func (c *Comm) namedGroup() Group { return fromCore(c.base.NamedGroup()) }
 
 // Compare compares c and d. It returns Identical if they are the same communicator, Congruent if
 // they have the same ranks in the same order, Similar if they have the same ranks in a different
 // order, and otherwise Unequal.
-func (c *Comm) Compare(d *Comm) Comparison {
-	if c == d {
-		return Identical
-	}
-	if (c.local == nil) != (d.local == nil) {
-		return Unequal
-	}
-	comparison := c.namedGroup().Compare(d.namedGroup())
-	if c.local != nil {
-		comparison = max(comparison, c.Group().Compare(d.Group()))
-	}
-	if comparison == Identical {
-		return Congruent
-	}
-	return comparison
-}
+func (c *Comm) Compare(d *Comm) Comparison { return Comparison(c.core().Compare(d.core())) }
 
 // Name returns the display name of c: "world", the name set with SetName, or "".
-func (c *Comm) Name() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.name
-}
+func (c *Comm) Name() string { return c.base.Name() }
 
 // SetName sets the name of c, which errors include.
-func (c *Comm) SetName(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.name = name
-}
+func (c *Comm) SetName(name string) { c.base.SetName(name) }
 
 // A Status describes a message that was received or probed.
 type Status struct {
@@ -197,69 +134,22 @@ func Count[T Element](s Status) int {
 
 // statusOf converts a status of the engine to the ranks of c.
 func (c *Comm) statusOf(s engineapi.Status) Status {
-	return Status{Source: c.rankOf(s.Source), Tag: int(s.Tag), Size: s.Size}
-}
-
-// nothing is the status of every receive from ProcNull.
-var nothing = Status{Source: ProcNull, Tag: AnyTag}
-
-// empty is the status of a request that received no message.
-var empty = Status{Source: AnySource, Tag: AnyTag}
-
-// plain reports whether c, rank and tag are valid and neither rank nor tag has a special meaning,
-// as for nearly every message. It stays small enough to be inlined, because calls are costly within
-// a module.
-func (c *Comm) plain(rank, tag int) bool {
-	return c != nil && uint(rank) < uint(c.named) && uint(tag) <= MaxTag && !c.freed.Load()
+	return Status(c.base.StatusOf(s))
 }
 
 // checkDest returns an error if the arguments of a send are invalid. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
-	if err := c.check(op); err != nil {
-		return err
-	}
-	if dest != ProcNull && (dest < 0 || dest >= c.named) {
-		return c.failf(ErrRank, op, "dest %d, ranks are 0..%d", dest, c.named-1)
-	}
-	if tag < 0 || tag > MaxTag {
-		return c.failf(ErrTag, op, "tag %d, tags are 0..%d", tag, MaxTag)
-	}
-	return nil
-}
-
-// checkSource returns an error if the arguments of a receive are invalid. source may be ProcNull.
-func (c *Comm) checkSource(op string, source, tag int) error {
-	if err := c.check(op); err != nil {
-		return err
-	}
-	if source != AnySource && source != ProcNull && (source < 0 || source >= c.named) {
-		return c.failf(ErrRank, op, "source %d, ranks are 0..%d or AnySource", source, c.named-1)
-	}
-	if tag != AnyTag && (tag < 0 || tag > MaxTag) {
-		return c.failf(ErrTag, op, "tag %d, tags are 0..%d or AnyTag", tag, MaxTag)
-	}
-	return nil
+	return errorOf(op, c.core().CheckDest(dest, tag))
 }
 
 // check returns an error if c is nil or was freed. Split and similar functions return nil at ranks
 // outside the new communicator.
-func (c *Comm) check(op string) error {
-	if c == nil {
-		return failf(ErrComm, op, "this process is not in the communicator, which is nil")
-	}
-	if c.freed.Load() {
-		return c.failf(ErrComm, op, "communicator %q was freed", c.Name())
-	}
-	return nil
-}
+func (c *Comm) check(op string) error { return errorOf(op, c.core().Check()) }
 
 // checkIntra is like check, for operations that intercommunicators do not support.
 func (c *Comm) checkIntra(op string) error {
-	if err := c.check(op); err != nil {
-		return err
-	}
-	if c.local != nil {
-		return c.failf(ErrComm, op, "communicator %q is an intercommunicator: use Merge to make a communicator that has collectives", c.Name())
+	if err := c.core().CheckIntra(); err != nil {
+		return errorOf(op, err)
 	}
 	if err := c.world.forced.err; err != nil {
 		return c.failf(ErrArg, op, "%v", err)
@@ -269,8 +159,8 @@ func (c *Comm) checkIntra(op string) error {
 
 // checkRoot returns an error if root is not a rank of c.
 func (c *Comm) checkRoot(op string, root int) error {
-	if root < 0 || root >= c.size {
-		return c.failf(ErrRoot, op, "root %d, ranks are 0..%d", root, c.size-1)
+	if root < 0 || root >= c.Size() {
+		return c.failf(ErrRoot, op, "root %d, ranks are 0..%d", root, c.Size()-1)
 	}
 	return nil
 }

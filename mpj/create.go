@@ -1,10 +1,9 @@
 package mpj
 
 import (
-	"cmp"
 	"fmt"
-	"hash/fnv"
-	"slices"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // All ranks of a communicator create new communicators from it in the same order, as with
@@ -20,36 +19,25 @@ func (c *Comm) Dup() (*Comm, error) {
 	if err := c.agree("Dup", plainCall(""), nil); err != nil {
 		return nil, err
 	}
-	d, err := c.dup()
-	if err != nil {
-		return nil, c.wrap("Dup", err)
-	}
-	c.copyAttributes(d)
-	return d, nil
-}
-
-func (c *Comm) dup() (*Comm, error) {
-	c.making.Lock()
-	defer c.making.Unlock()
-	l := c.descend()
-	id, err := c.identify(l, c.agreement())
-	if err != nil {
-		return nil, err
-	}
-	if c.local != nil {
-		return c.interOf(id, l, c.Group().members, c.namedGroup().members), nil
-	}
-	d := c.child(id, l, c.namedGroup().members)
+	d, local := c.heir(), c.heir()
 	d.topology = c.topology
-	return d, nil
+	err := core.Dup(&c.base, &d.base, &local.base)
+	return c.created("Dup", d, err == nil, err)
 }
 
-// agreement returns the agreement among all ranks of c.
-func (c *Comm) agreement() agreement {
-	if c.local != nil {
-		return c.span().every
+// heir returns the memory for a communicator that is created from c.
+func (c *Comm) heir() *Comm {
+	d := &Comm{world: c.world}
+	d.base.Face = d
+	return d
+}
+
+// created returns the result of op, which has created d from c: d at a member, and nil at other ranks.
+func (c *Comm) created(op string, d *Comm, member bool, err error) (*Comm, error) {
+	if err != nil || !member {
+		return nil, c.wrap(op, err)
 	}
-	return c.every
+	return d, nil
 }
 
 // Split creates one communicator for each color, which contains all ranks that pass that color.
@@ -75,7 +63,7 @@ func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
 		return nil, err
 	}
 	var err error
-	at, color := c.place(c.rank), 0
+	at, color := c.place(c.Rank()), 0
 	switch kind {
 	case SplitMachine:
 		color = at.machine
@@ -92,8 +80,7 @@ func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.splitOff(op, color, key)
-	return d, c.wrap(op, err)
+	return c.splitOff(op, color, key)
 }
 
 func (c *Comm) split(op string, color, key int) (*Comm, error) {
@@ -105,44 +92,13 @@ func (c *Comm) split(op string, color, key int) (*Comm, error) {
 			return nil, err
 		}
 	}
-	d, err := c.splitOff(op, color, key)
-	return d, c.wrap(op, err)
+	return c.splitOff(op, color, key)
 }
 
 func (c *Comm) splitOff(op string, color, key int) (*Comm, error) {
-	c.making.Lock()
-	defer c.making.Unlock()
-	l := c.descend()
-	all, err := c.gatherAll(int64(color), int64(key))
-	if err != nil {
-		return nil, err
-	}
-	for i := range c.size {
-		if theirs := all[2*i]; theirs < 0 && theirs != Undefined {
-			return nil, failf(ErrArg, op, "rank %d passes color %d: colors are at least 0, or Undefined", i, theirs)
-		}
-	}
-	id, err := c.identify(l, c.every)
-	if err != nil || color == Undefined {
-		return nil, err
-	}
-	return c.child(id, l, c.sameColor(all)), nil
-}
-
-// sameColor returns the world ranks of the ranks with the color of this rank, ordered by key. all
-// contains the color and the key of each rank.
-func (c *Comm) sameColor(all []int64) []int {
-	var ranks []int
-	for i := range c.size {
-		if all[2*i] == all[2*c.rank] {
-			ranks = append(ranks, i)
-		}
-	}
-	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
-	for i, r := range ranks {
-		ranks[i] = c.worldRank(r)
-	}
-	return ranks
+	d := c.heir()
+	member, err := core.Split(&c.base, &d.base, color, key)
+	return c.created(op, d, member, err)
 }
 
 // Create creates a communicator of the members of g, which are ranks of c, in the order of g. All
@@ -157,96 +113,20 @@ func (c *Comm) Create(g Group) (*Comm, error) {
 			return nil, err
 		}
 	}
-	d, err := c.create(g)
-	return d, c.wrap("Create", err)
-}
-
-func (c *Comm) create(g Group) (*Comm, error) {
-	c.making.Lock()
-	defer c.making.Unlock()
-	l := c.descend()
-	outside := g.where(func(m int) bool { return c.rankOf(m) == Undefined }).Size()
-	all, err := c.gatherAll(int64(outside), g.digest())
-	if err != nil {
-		return nil, err
-	}
-	for i := range c.size {
-		if all[2*i] > 0 {
-			return nil, failf(ErrGroup, "Create", "the group of rank %d has %d members that are not in the communicator", i, all[2*i])
-		}
-	}
-	id, err := c.identify(l, c.every)
-	if err != nil || g.Rank() == Undefined {
-		return nil, err
-	}
-	mine := all[2*c.rank+1]
-	for i, m := range g.members {
-		if r := c.rankOf(m); all[2*r+1] != mine {
-			return nil, failf(ErrGroup, "Create", "rank %d, member %d of the group, passes a different group", r, i)
-		}
-	}
-	return c.child(id, l, g.members), nil
-}
-
-// digest returns a hash of the members in order.
-func (g Group) digest() int64 {
-	h := fnv.New64a()
-	for _, m := range g.members {
-		h.Write([]byte{byte(m), byte(m >> 8), byte(m >> 16), byte(m >> 24)})
-	}
-	return int64(h.Sum64())
+	d := c.heir()
+	member, err := core.Create(&c.base, &d.base, g.core())
+	return c.created("Create", d, member, err)
 }
 
 // Free ends c: later calls on it fail with ErrComm. Sends and receives in progress still complete.
 // Free calls the delete functions of the attributes; if one returns an error, c is not freed. All
 // ranks of c call Free. The world and Self cannot be freed.
 func (c *Comm) Free() error {
-	if err := c.check("Free"); err != nil {
-		return err
-	}
-	if c.id == worldID || c.id == selfID {
-		return c.failf(ErrComm, "Free", "communicator %q cannot be freed: it ends when the world is finalized", c.Name())
-	}
-	if err := c.deleteAttributes("Free"); err != nil {
-		return err
-	}
-	c.freed.Store(true)
-	c.world.identities.set(c.id, nil)
-	for slot := range uint32(slots) {
-		c.engine.Forget(c.context(slot))
+	if err := core.Free(c.core()); err != nil {
+		return errorOf("Free", err)
 	}
 	for i := range uint32(c.operations.slots()) {
-		c.engine.Forget(c.context(operationSlot + i))
+		c.engine().Forget(c.context(operationSlot + i))
 	}
 	return nil
-}
-
-// child returns the communicator with the given id and world ranks, which include this process.
-func (c *Comm) child(id uint32, l lineage, members []int) *Comm {
-	d := &Comm{engine: c.engine, world: c.world, id: id, lineage: l, errhandler: c.Errhandler()}
-	d.address(members)
-	d.size = len(members)
-	d.rank = d.rankOf(c.world.rank)
-	c.world.identities.set(id, d)
-	return d
-}
-
-// address makes members, which are world ranks, the ranks that messages on c address.
-func (c *Comm) address(members []int) {
-	c.named = len(members)
-	identity := true
-	for rank, m := range members {
-		identity = identity && m == rank
-	}
-	if identity {
-		return
-	}
-	c.ranks = slices.Clone(members)
-	c.inverse = make([]int32, slices.Max(members)+1)
-	for i := range c.inverse {
-		c.inverse[i] = Undefined
-	}
-	for rank, m := range members {
-		c.inverse[m] = int32(rank)
-	}
 }

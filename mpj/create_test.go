@@ -221,26 +221,6 @@ func TestConcurrentCreation(t *testing.T) {
 	}
 }
 
-// TestUsedCommunicatorIDsAreSkipped checks that a creation finds an id that no process uses, even if
-// each process uses many different ids.
-func TestUsedCommunicatorIDsAreSkipped(t *testing.T) {
-	err := RunLocal(context.Background(), 3, func(w *World) error {
-		for k := range 10 {
-			if k%3 == w.Rank() {
-				w.identities.take(w.lineage.next(1).candidate(k))
-			}
-		}
-		d, err := w.Dup()
-		if err != nil {
-			return err
-		}
-		return first(works(d, 0, 1, 2), want("id", []uint32{d.id}, []uint32{w.lineage.next(1).candidate(10)}))
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
 func TestWrongCreationsAreErrors(t *testing.T) {
 	err := RunLocal(context.Background(), 3, func(w *World) error {
 		_, err1 := w.Split(-5*w.Rank(), 0)
@@ -335,7 +315,7 @@ func TestR4IdsAreDecidedOnce(t *testing.T) {
 						errs[i] = err
 						return
 					}
-					ids[i] = append(ids[i], c.id)
+					ids[i] = append(ids[i], c.base.ID())
 				}
 			})
 		}
@@ -380,7 +360,7 @@ func TestR2CommunicatorsSurviveKills(t *testing.T) {
 func TestFreedCommunicatorsKeepOnlyTheirID(t *testing.T) {
 	err := RunLocal(context.Background(), 2, func(w *World) error {
 		const rounds = 200
-		before := len(w.identities.used)
+		before := w.base.Process().IDs()
 		for range rounds {
 			d, err := w.Dup()
 			if err != nil {
@@ -390,12 +370,12 @@ func TestFreedCommunicatorsKeepOnlyTheirID(t *testing.T) {
 				return err
 			}
 		}
-		for id, c := range w.identities.used {
-			if c != nil && c != w.Comm && c != w.Self() {
-				return fmt.Errorf("communicator %d is still stored", id)
+		for _, c := range w.base.Process().Comms() {
+			if c != w.core() && c != w.Self().core() {
+				return fmt.Errorf("communicator %d is still stored", c.ID())
 			}
 		}
-		return want("ids", []int{len(w.identities.used)}, []int{before + rounds})
+		return want("ids", []int{w.base.Process().IDs()}, []int{before + rounds})
 	})
 	if err != nil {
 		t.Error(err)

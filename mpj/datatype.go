@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 
@@ -41,7 +42,7 @@ func (t Datatype[T]) Err() error {
 
 func (t Datatype[T]) fault() *Error {
 	if t.err == nil && t.of == nil {
-		return fault(ErrType, "Datatype", errors.New("zero Datatype: create one with TypeOf"))
+		return fault("Datatype", errors.New("zero Datatype: create one with TypeOf"))
 	}
 	return t.err
 }
@@ -49,7 +50,7 @@ func (t Datatype[T]) fault() *Error {
 // made returns the result of a constructor.
 func made[T any](op string, l *layout.Layout, err error) Datatype[T] {
 	if err != nil {
-		return Datatype[T]{err: fault(ErrType, op, err)}
+		return Datatype[T]{err: fault(op, err)}
 	}
 	return Datatype[T]{of: l}
 }
@@ -74,11 +75,7 @@ func (t Datatype[T]) Contiguous(count int) Datatype[T] {
 // of consecutive blocks, in items of t.
 func (t Datatype[T]) Vector(count, blocklength, stride int) Datatype[T] {
 	return t.derive("Vector", func(l *layout.Layout) (*layout.Layout, error) {
-		step, err := bytesFor(stride, l)
-		if err != nil {
-			return nil, err
-		}
-		return layout.Hvector(count, blocklength, step, l)
+		return core.Vector(count, blocklength, stride, l)
 	})
 }
 
@@ -92,7 +89,7 @@ func (t Datatype[T]) Hvector(count, blocklength, stride int) Datatype[T] {
 // Indexed returns blocks of blocklengths[i] items that begin at displacements[i], in items of t.
 func (t Datatype[T]) Indexed(blocklengths, displacements []int) Datatype[T] {
 	return t.derive("Indexed", func(l *layout.Layout) (*layout.Layout, error) {
-		return indexed(blocklengths, displacements, l)
+		return core.Indexed(blocklengths, displacements, l)
 	})
 }
 
@@ -106,14 +103,14 @@ func (t Datatype[T]) Hindexed(blocklengths, displacements []int) Datatype[T] {
 // IndexedBlock is Indexed with blocks of equal length.
 func (t Datatype[T]) IndexedBlock(blocklength int, displacements []int) Datatype[T] {
 	return t.derive("IndexedBlock", func(l *layout.Layout) (*layout.Layout, error) {
-		return indexed(filled(len(displacements), blocklength), displacements, l)
+		return core.IndexedBlock(blocklength, displacements, l)
 	})
 }
 
 // HindexedBlock is IndexedBlock with the displacements in bytes.
 func (t Datatype[T]) HindexedBlock(blocklength int, displacements []int) Datatype[T] {
 	return t.derive("HindexedBlock", func(l *layout.Layout) (*layout.Layout, error) {
-		return layout.Hindexed(filled(len(displacements), blocklength), displacements, l)
+		return core.HindexedBlock(blocklength, displacements, l)
 	})
 }
 
@@ -134,34 +131,6 @@ func (t Datatype[T]) Resized(lb, extent int) Datatype[T] {
 	})
 }
 
-func indexed(blocklengths, displacements []int, l *layout.Layout) (*layout.Layout, error) {
-	bytes := make([]int, len(displacements))
-	for i, d := range displacements {
-		var err error
-		if bytes[i], err = bytesFor(d, l); err != nil {
-			return nil, fmt.Errorf("block %d: %w", i, err)
-		}
-	}
-	return layout.Hindexed(blocklengths, bytes, l)
-}
-
-// bytesFor returns the length in bytes of n extents of l.
-func bytesFor(n int, l *layout.Layout) (int, error) {
-	bytes := n * l.Extent()
-	if l.Extent() != 0 && bytes/l.Extent() != n {
-		return 0, fmt.Errorf("%d items of %d bytes", n, l.Extent())
-	}
-	return bytes, nil
-}
-
-func filled(n, value int) []int {
-	s := make([]int, n)
-	for i := range s {
-		s[i] = value
-	}
-	return s
-}
-
 // Size returns the bytes of data in one item of t, without gaps, or 0 if t is invalid.
 func (t Datatype[T]) Size() int { return t.layout().Size() }
 
@@ -177,19 +146,12 @@ func (t Datatype[T]) TrueExtent() (lb, extent int) {
 
 // Count returns the number of items of t in the message of s, or Undefined if the message is not a
 // whole number of items.
-func (t Datatype[T]) Count(s Status) int { return orUndefined(t.layout().Count(s.Size)) }
+func (t Datatype[T]) Count(s Status) int { return core.Status(s).Count(t.layout()) }
 
 // Elements returns the number of basic elements in the message of s, even if the message fills the
 // last item of t only in part (MPI_Get_elements). It returns Undefined if the message ends within an
 // element.
-func (t Datatype[T]) Elements(s Status) int { return orUndefined(t.layout().Elements(s.Size)) }
-
-func orUndefined(n int, ok bool) int {
-	if !ok {
-		return Undefined
-	}
-	return n
-}
+func (t Datatype[T]) Elements(s Status) int { return core.Status(s).Elements(t.layout()) }
 
 var noLayout = new(layout.Layout)
 
@@ -205,15 +167,15 @@ func (t Datatype[T]) layout() *layout.Layout {
 // buf, the call that gets the result fails. Use count 0 to send or receive nothing.
 func (t Datatype[T]) At(buf []T, offset, count int) Typed {
 	if err := t.fault(); err != nil {
-		return Typed{of: noLayout, err: err}
+		return Typed{buffer: core.Buffer{Type: noLayout}, err: err}
 	}
 	var zero T
 	size := int(unsafe.Sizeof(zero))
-	x := Typed{of: t.of, count: count, origin: offset * size, memory: memoryOf(buf)}
+	x := Typed{buffer: core.Buffer{Memory: memoryOf(buf), Type: t.of, Origin: offset * size, Count: count}}
 	if offset < 0 || offset > len(buf) {
-		x.err = fault(ErrBuffer, "At", fmt.Errorf("offset %d in a buffer of %d elements", offset, len(buf)))
-	} else if err := x.of.Check(x.origin, count, len(x.memory)); err != nil {
-		x.err = fault(ErrBuffer, "At", err)
+		x.err = fault("At", core.Wrap(core.ErrBuffer, fmt.Errorf("offset %d in a buffer of %d elements", offset, len(buf))))
+	} else if err := x.buffer.Check(); err != nil {
+		x.err = fault("At", err)
 	}
 	return x
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
@@ -59,7 +60,7 @@ func verdict(stuck []bool, states []deadlock.State) string {
 // describe returns a description of a call of this process, and the world ranks that may complete
 // the call. The list is empty if only this process may complete it.
 func (w *World) describe(call engineapi.Call) (text string, ranks []int) {
-	c := w.identities.of(call.Context >> 8)
+	c := fromBase(w.base.Process().Comm(call.Context >> 8))
 	if c == nil {
 		c = w.Comm
 	}
@@ -87,7 +88,7 @@ func (c *Comm) describeMessage(call engineapi.Call) string {
 	if call.Kind == engineapi.Probing {
 		name = "Probe"
 	}
-	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())
+	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), core.TagText(int(call.Tag)), c.title())
 	var here []string
 	for _, s := range call.Unexpected {
 		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
@@ -105,17 +106,5 @@ func (c *Comm) peerName(world int) string {
 	return fmt.Sprint(c.rankOf(world))
 }
 
-func tagName(tag int32) string {
-	if tag == AnyTag {
-		return "AnyTag"
-	}
-	return fmt.Sprint(tag)
-}
-
 // title returns a display name for c.
-func (c *Comm) title() string {
-	if name := c.Name(); name != "" {
-		return name
-	}
-	return fmt.Sprintf("a communicator of %d ranks", c.size)
-}
+func (c *Comm) title() string { return c.base.Title() }

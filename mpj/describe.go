@@ -93,60 +93,8 @@ func typedParts(items []Typed) []calls.Part {
 	return parts
 }
 
-// describeSend describes a send that starts, or returns "" without checks.
-func (c *Comm) describeSend(op string, b []byte, dest, tag int) string {
-	if !c.world.checks {
-		return ""
-	}
-	return fmt.Sprintf("%s(dest %s, tag %d, %d bytes) of %s", op, rankWord(dest), tag, len(b), c.title())
-}
-
-// describeRecv describes a receive that starts, or returns "" without checks.
-func (c *Comm) describeRecv(op string, b []byte, source, tag int) string {
-	if !c.world.checks {
-		return ""
-	}
-	return fmt.Sprintf("%s(source %s, tag %s, room for %d bytes) of %s", op, rankWord(source), tagName(int32(tag)), len(b), c.title())
-}
-
-func rankWord(rank int) string {
-	switch rank {
-	case AnySource:
-		return "AnySource"
-	case ProcNull:
-		return "ProcNull"
-	}
-	return fmt.Sprint(rank)
-}
-
-// ownFrames bounds the number of stack frames of this package between a call of the program and
-// callerOf.
-const ownFrames = 16
-
-// callerOf returns the file and line of the call into this package, or "".
-func callerOf() string {
-	pc := make([]uintptr, ownFrames)
-	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
-	for {
-		f, more := frames.Next()
-		if !strings.HasPrefix(f.Function, packagePath) || strings.HasSuffix(f.File, "_test.go") {
-			return position(f)
-		}
-		if !more {
-			return ""
-		}
-	}
-}
-
 // packagePath is the prefix of the name of every function in this package.
 const packagePath = "github.com/p2pmpi/p2pmpi/mpj."
-
-func position(f runtime.Frame) string {
-	if f.File == "" {
-		return ""
-	}
-	return fmt.Sprintf("%s:%d", f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
-}
 
 // calls records the collective that uses a slot from now on. It is called only with checks on.
 func (c *Comm) calls(slot uint32, call string) {

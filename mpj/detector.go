@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
@@ -61,14 +62,14 @@ type detector struct {
 
 // detect starts the search for deadlocks. It ends with the engine at the latest.
 func (w *World) detect(root uint64) {
-	if w.engine.Replicated() {
-		if w.rank == 0 && w.replica == 0 {
+	if w.engine().Replicated() {
+		if w.Rank() == 0 && w.replica == 0 {
 			fmt.Fprintf(os.Stderr, "mpj: %s checks arguments; deadlocks are detected only without replicas\n", checkVariable)
 		}
 		return
 	}
 	w.detector = &detector{world: w, root: root, ended: make(chan struct{}), over: make(chan struct{})}
-	w.engine.Go(w.detector.run)
+	w.engine().Go(w.detector.run)
 }
 
 // await waits until all ranks have called Finalize. Finalize calls it once.
@@ -76,12 +77,12 @@ func (d *detector) await() {
 	close(d.ended)
 	select {
 	case <-d.over:
-	case <-d.world.engine.Context().Done():
+	case <-d.world.engine().Context().Done():
 	}
 }
 
 func (d *detector) run() {
-	if d.world.rank == 0 {
+	if d.world.Rank() == 0 {
 		d.ask()
 	} else {
 		d.answer()
@@ -92,7 +93,7 @@ func (d *detector) context() uint32 { return d.world.context(detectorSlot) }
 
 // answer answers rank 0's messages at all other ranks.
 func (d *detector) answer() {
-	e := d.world.engine
+	e := d.world.engine()
 	for {
 		b, err := e.RecvUncounted(d.context(), 0)
 		switch {
@@ -107,7 +108,7 @@ func (d *detector) answer() {
 			if e.SendUncounted(d.context(), 0, nil) == nil {
 				d.pause(partingPause)
 			}
-			e.Fail(&deadlockError{string(b[1:])})
+			e.Fail(&core.DeadlockError{Report: string(b[1:])})
 			return
 		default:
 			close(d.over)
@@ -126,7 +127,7 @@ func (d *detector) ask() {
 		case <-timer.C:
 		case <-ended:
 			ended, wait = nil, askSoon
-		case <-d.world.engine.Context().Done():
+		case <-d.world.engine().Context().Done():
 			timer.Stop()
 			return
 		}
@@ -155,7 +156,7 @@ func allEnded(states []deadlock.State) bool {
 
 // round asks all ranks for their states.
 func (d *detector) round() ([]deadlock.State, error) {
-	e, n := d.world.engine, d.world.size
+	e, n := d.world.engine(), d.world.Size()
 	for rank := 1; rank < n; rank++ {
 		if err := e.SendUncounted(d.context(), rank, []byte{askState}); err != nil {
 			return nil, err
@@ -184,7 +185,7 @@ func parseState(b []byte) (s deadlock.State, err error) {
 
 // finish sends the report to the deadlocked ranks, and tells all others that the search is over.
 func (d *detector) finish(stuck []int, states []deadlock.State) {
-	e := d.world.engine
+	e := d.world.engine()
 	isStuck := make([]bool, len(states))
 	for _, rank := range stuck {
 		isStuck[rank] = true
@@ -208,7 +209,7 @@ func (d *detector) finish(stuck []int, states []deadlock.State) {
 	}
 	if isStuck[0] {
 		d.pause(partingPause)
-		e.Fail(&deadlockError{report})
+		e.Fail(&core.DeadlockError{Report: report})
 	}
 	close(d.over)
 }
@@ -219,7 +220,7 @@ func (d *detector) pause(long time.Duration) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-d.world.engine.Context().Done():
+	case <-d.world.engine().Context().Done():
 	}
 }
 
@@ -227,7 +228,7 @@ func (d *detector) pause(long time.Duration) {
 func (d *detector) state() deadlock.State {
 	select {
 	case <-d.ended:
-		w := d.world.engine.Waiting()
+		w := d.world.engine().Waiting()
 		return deadlock.State{Ended: true, Sent: w.Sent, Received: w.Received}
 	default:
 	}
@@ -248,7 +249,7 @@ func (d *detector) state() deadlock.State {
 
 // look returns the calls in which goroutines wait, and the numbers of these waits.
 func (d *detector) look() (engineapi.Waiting, []uint64) {
-	w := d.world.engine.Waiting()
+	w := d.world.engine().Waiting()
 	numbers := make([]uint64, len(w.Calls))
 	for i, c := range w.Calls {
 		numbers[i] = c.Number

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // A distGraph contains the edges of this rank in a distributed graph.
@@ -49,16 +49,15 @@ func (c *Comm) DistGraphCreateAdjacent(sources, sourceWeights, dests, destWeight
 	}
 	invalid := cmp.Or(c.checkEdges(op, "sources", sources, sourceWeights, t.weighted),
 		c.checkEdges(op, "dests", dests, destWeights, t.weighted))
-	d, err := c.withGraph(op, t, invalid)
-	return d, c.wrap(op, err)
+	return c.withGraph(op, t, invalid)
 }
 
 // checkEdges returns an error if an edge leads to an invalid rank, or if the weights are invalid or
 // incomplete.
 func (c *Comm) checkEdges(op, name string, ranks, weights []int, weighted bool) error {
 	for i, r := range ranks {
-		if r < 0 || r >= c.size {
-			return failf(ErrRank, op, "%s[%d] is %d, ranks are 0..%d", name, i, r, c.size-1)
+		if r < 0 || r >= c.Size() {
+			return failf(ErrRank, op, "%s[%d] is %d, ranks are 0..%d", name, i, r, c.Size()-1)
 		}
 	}
 	if weighted && len(weights) != len(ranks) {
@@ -76,43 +75,40 @@ func (c *Comm) checkEdges(op, name string, ranks, weights []int, weighted bool) 
 // invalid, or nil. All ranks verify that their edges match: summed over all ranks, the hashes of
 // outgoing edges must equal the hashes of incoming edges.
 func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) {
-	c.making.Lock()
-	defer c.making.Unlock()
-	l := c.descend()
 	var difference int64
 	for _, d := range t.dests {
-		difference += digest([]int{c.rank, d})
+		difference += digest([]int{c.Rank(), d})
 	}
 	for _, s := range t.sources {
-		difference -= digest([]int{s, c.rank})
+		difference -= digest([]int{s, c.Rank()})
 	}
-	all, err := c.gatherAll(int64(flag(invalid != nil)), difference, int64(flag(t.weighted)))
-	if err != nil {
-		return nil, err
-	}
-	if invalid != nil {
-		return nil, invalid
-	}
+	numbers := []int64{int64(flag(invalid != nil)), difference, int64(flag(t.weighted))}
+	d := c.heir()
+	member, err := core.Form(&c.base, &d.base, numbers, func(all []int64) error {
+		return cmp.Or(invalid, matchEdges(op, all))
+	}, func([]int64) ([]int, error) { return unordered(c.Size())(), nil })
+	d.topology = t
+	return c.created(op, d, member, err)
+}
+
+// matchEdges returns an error if the edges of all ranks do not match. all contains the numbers of
+// each rank: whether its arguments are invalid, its difference of hashes, and whether it passes
+// weights.
+func matchEdges(op string, all []int64) error {
 	var sum int64
 	for i := 0; i < len(all); i += 3 {
 		if all[i] != 0 {
-			return nil, failf(ErrTopology, op, "rank %d passes invalid arguments", i/3)
+			return failf(ErrTopology, op, "rank %d passes invalid arguments", i/3)
 		}
 		if all[i+2] != all[2] {
-			return nil, failf(ErrArg, op, "only one of ranks 0 and %d passes weights", i/3)
+			return failf(ErrArg, op, "only one of ranks 0 and %d passes weights", i/3)
 		}
 		sum += all[i+1]
 	}
 	if sum != 0 {
-		return nil, failf(ErrTopology, op, "an edge was specified by only one of its ranks")
+		return failf(ErrTopology, op, "an edge was specified by only one of its ranks")
 	}
-	id, err := c.identify(l, c.every)
-	if err != nil {
-		return nil, err
-	}
-	d := c.child(id, l, c.namedGroup().members)
-	d.topology = t
-	return d, nil
+	return nil
 }
 
 // DistGraphCreate is DistGraphCreateAdjacent for edges that any rank may specify. This rank
@@ -135,8 +131,7 @@ func (c *Comm) DistGraphCreate(sources, degrees, dests, weights []int, reorder b
 		return nil, c.wrap(op, err)
 	}
 	t.weighted = weights != nil
-	d, err := c.withGraph(op, t, invalid)
-	return d, c.wrap(op, err)
+	return c.withGraph(op, t, invalid)
 }
 
 // A givenEdge is an edge that is sent from the rank that specified it to its two ends.
@@ -172,9 +167,7 @@ func (c *Comm) edgesBySource(op string, sources, degrees, dests, weights []int) 
 
 // collectEdges sends all specified edges to both of their ends, and returns the edges of this rank.
 func (c *Comm) collectEdges(given []givenEdge) (*distGraph, error) {
-	c.making.Lock()
-	defer c.making.Unlock()
-	mail := make([][]int64, c.size)
+	mail := make([][]int64, c.Size())
 	for _, e := range given {
 		numbers := []int64{int64(e.from), int64(e.to), int64(e.weight)}
 		mail[e.from] = append(mail[e.from], numbers...)
@@ -183,16 +176,13 @@ func (c *Comm) collectEdges(given []givenEdge) (*distGraph, error) {
 		}
 	}
 	t := new(distGraph)
-	came, err := c.deliverAll(mail)
+	came, err := core.DeliverAll(&c.base, mail, 3)
 	if err != nil {
 		return nil, err
 	}
 	for _, numbers := range came {
-		if len(numbers)%3 != 0 {
-			return nil, errDifferentOrder
-		}
 		for i := 0; i < len(numbers); i += 3 {
-			t.add(c.rank, int(numbers[i]), int(numbers[i+1]), int(numbers[i+2]))
+			t.add(c.Rank(), int(numbers[i]), int(numbers[i+1]), int(numbers[i+2]))
 		}
 	}
 	return t, nil
@@ -206,34 +196,6 @@ func (t *distGraph) add(rank, from, to, weight int) {
 	if to == rank {
 		t.sources, t.sourceWeights = append(t.sources, from), append(t.sourceWeights, weight)
 	}
-}
-
-// deliverAll sends mail[i] to each rank i, and returns the data that each rank has sent to this
-// rank.
-func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
-	context := c.context(managementSlot)
-	came := make([][]int64, c.size)
-	came[c.rank] = mail[c.rank]
-	for k := 1; k < c.size; k++ {
-		dest, source := (c.rank+k)%c.size, (c.rank-k+c.size)%c.size
-		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), engineapi.Standard)
-		if err != nil {
-			return nil, err
-		}
-		b, _, err := c.engine.RecvWhole(context, c.worldRank(source), managementTag)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := c.engine.Wait(r); err != nil {
-			return nil, err
-		}
-		if len(b)%8 != 0 {
-			return nil, errDifferentOrder
-		}
-		came[source] = make([]int64, len(b)/8)
-		copy(bytesOf(came[source]), b)
-	}
-	return came, nil
 }
 
 // distGraphOf returns the distributed graph of c.

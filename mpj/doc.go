@@ -137,7 +137,7 @@
 //
 //	world, init, join, local  a process's membership of a job
 //	checkpoint                state from which a new replica starts
-//	comm, create, identity    communicators and their contexts
+//	comm, create              communicators
 //	group, intercomm, attribute, errhandler, error
 //	pointtopoint, buffer, persistent, matched, cancel, request, value
 //	datatype, typed, structtype, pack, element

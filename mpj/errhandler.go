@@ -17,15 +17,10 @@ func ErrorsAreFatal(c *Comm, err *Error) error {
 
 // SetErrhandler sets the error handler of c; nil means ErrorsReturn. Communicators created from c
 // later inherit it.
-func (c *Comm) SetErrhandler(h Errhandler) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.errhandler = h
-}
+func (c *Comm) SetErrhandler(h Errhandler) { c.base.SetHandler(h) }
 
 // Errhandler returns the handler of c, or nil if none was set.
 func (c *Comm) Errhandler() Errhandler {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.errhandler
+	h, _ := c.base.Handler().(Errhandler)
+	return h
 }

@@ -1,12 +1,11 @@
 package mpj
 
 import (
-	"context"
+	"cmp"
 	"errors"
 	"fmt"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // A Class is the kind of an error, as in MPI's error classes. Test for a class with errors.Is(err,
@@ -83,6 +82,53 @@ func failf(class Class, op, format string, args ...any) error {
 	return &Error{Class: class, Op: op, Rank: Undefined, Detail: fmt.Sprintf(format, args...)}
 }
 
+// errorOf returns the error of function op for an error of package core, and calls the error
+// handler of the communicator, if the error has one. It returns nil for nil. It is short enough to be
+// inlined, which keeps messages cheap.
+func errorOf(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return converted(op, err)
+}
+
+// converted is errorOf for a non-nil error. If package core could not classify the cause of err,
+// because the cause is an error of this package, the cause is the result.
+func converted(op string, err error) error {
+	e := fault(op, err)
+	var ready *Error
+	isReady := e.Detail == "" && errors.As(e.Err, &ready)
+	switch c := commOf(err); {
+	case isReady && (ready.handled || c == nil):
+		return e.Err
+	case isReady:
+		return c.handle(ready)
+	case c == nil:
+		return e
+	default:
+		return c.handle(e)
+	}
+}
+
+// commOf returns the communicator of an error of package core, or nil.
+func commOf(err error) *Comm {
+	var e *core.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	return fromBase(e.Comm)
+}
+
+// fault returns the *Error of function op for an error of package core or layout. Those of package
+// layout have the class ErrType.
+func fault(op string, err error) *Error {
+	var e *core.Error
+	if !errors.As(err, &e) {
+		e = core.Wrap(core.ErrType, err)
+	}
+	return &Error{Class: Class(e.Class.Error()), Op: cmp.Or(e.Call, op), Rank: e.Rank, Detail: e.Detail, Err: e.Err}
+}
+
 // failf returns the error of function op on c.
 func (c *Comm) failf(class Class, op, format string, args ...any) error {
 	return c.handle(&Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)})
@@ -100,70 +146,21 @@ func (c *Comm) wrap(op string, err error) error {
 // wrapped is wrap for a non-nil error. It is a separate function so that wrap is inlined, which
 // keeps messages cheap.
 func (c *Comm) wrapped(op string, err error) error {
-	var truncated *engineapi.TruncateError
-	var mismatch *collective.MismatchError
-	var order *collective.OrderError
-	var failed *collective.FailedError
 	var ready *Error
-	var stuck *deadlockError
-	switch {
-	case errors.As(err, &ready):
-		if ready.handled {
-			return err
-		}
-		return c.handle(ready)
-	case errors.As(err, &failed):
-		return c.failf(classOfCause(failed.Cause), op, "in communicator %q %v", c.Name(), failed)
-	case errors.As(err, &order):
-		return c.failf(ErrComm, op, "in communicator %q %v", c.Name(), order)
-	case errors.As(err, &stuck):
-		return c.failf(ErrDeadlock, op, "%s", stuck.report)
-	case errors.As(err, &mismatch):
-		return c.failf(classOfCause(mismatch), op, "%v", mismatch)
-	case errors.As(err, &truncated):
-		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
-	case errors.Is(err, engineapi.ErrReplicated):
-		return c.handle(&Error{Class: ErrUnsupported, Op: op, Err: err})
-	case errors.Is(err, engineapi.ErrClosed):
-		return c.handle(&Error{Class: ErrFinalized, Op: op})
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return c.handle(&Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err})
+	if !errors.As(err, &ready) {
+		return converted(op, c.base.Translate(err))
 	}
-	return c.handle(&Error{Class: ErrOther, Op: op, Err: err})
-}
-
-// classOfCause returns the class of an error that makes a collective fail.
-func classOfCause(err error) Class {
-	var mismatch *collective.MismatchError
-	var order *collective.OrderError
-	switch {
-	case errors.As(err, &order):
-		return ErrComm
-	case !errors.As(err, &mismatch):
-		return ErrOther
-	case mismatch.Got > mismatch.Want:
-		return ErrTruncate
+	if ready.handled {
+		return err
 	}
-	return ErrCount
-}
-
-// truncation describes a truncated message with the ranks of c.
-func (c *Comm) truncation(e *engineapi.TruncateError) string {
-	t := *e
-	t.Status.Source = c.rankOf(e.Status.Source)
-	return t.Error()
+	return c.handle(ready)
 }
 
 // handle completes an error of c that is about to be returned, and passes it to the error handler.
 func (c *Comm) handle(err *Error) error {
-	err.Rank, err.handled = c.rank, true
+	err.Rank, err.handled = c.Rank(), true
 	if h := c.Errhandler(); h != nil {
 		return h(c, err)
 	}
 	return err
 }
-
-// A deadlockError ends the calls of deadlocked ranks.
-type deadlockError struct{ report string }
-
-func (e *deadlockError) Error() string { return e.report }

@@ -30,7 +30,7 @@ func newExchange[T Element](c *Comm, op string) (*exchange, error) {
 		return nil, c.failf(ErrTopology, op, "the graph has edges in one direction only")
 	}
 	x := new(exchange)
-	x.in, x.out = c.topology.edges(c.rank)
+	x.in, x.out = c.topology.edges(c.Rank())
 	x.call = func() calls.Call {
 		k := elementCall[T](calls.None, calls.None)
 		k.Out, k.In = edgeParts(x.out, x.send, sizeOf[T]()), edgeParts(x.in, x.recv, sizeOf[T]())
@@ -114,7 +114,7 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 		if e.rank == ProcNull {
 			continue
 		}
-		r, err := c.engine.Irecv(c.context(slot), c.worldRank(e.rank), e.tag, x.recv[i])
+		r, err := c.engine().Irecv(c.context(slot), c.worldRank(e.rank), e.tag, x.recv[i])
 		if err != nil {
 			return err
 		}
@@ -125,10 +125,10 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 		if e.rank == ProcNull {
 			continue
 		}
-		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], engineapi.Standard)
+		r, err := c.engine().Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], engineapi.Standard)
 		if err != nil { // unless the engine has stopped, the payload is too long; an empty message tells the receiver
 			unsent = cmp.Or(unsent, err)
-			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, engineapi.Standard)
+			r, _ = c.engine().Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, engineapi.Standard)
 		}
 		sends[i] = r
 	}
@@ -144,20 +144,20 @@ func (c *Comm) complete(x *exchange, receives, sends []*engine.Request, wrong er
 		if r == nil {
 			continue
 		}
-		s, err := c.engine.Wait(r)
+		s, err := c.engine().Wait(r)
 		var long *engineapi.TruncateError
 		if err != nil && !errors.As(err, &long) {
 			return err
 		}
 		if s.Size != len(x.recv[i]) && wrong == nil {
-			wrong = &collective.MismatchError{From: x.in[i].rank, To: c.rank, Got: s.Size, Want: len(x.recv[i])}
+			wrong = &collective.MismatchError{From: x.in[i].rank, To: c.Rank(), Got: s.Size, Want: len(x.recv[i])}
 		}
 	}
 	for _, r := range sends {
 		if r == nil {
 			continue
 		}
-		if _, err := c.engine.Wait(r); err != nil {
+		if _, err := c.engine().Wait(r); err != nil {
 			return err
 		}
 	}

@@ -36,11 +36,11 @@ func checkParts[T Element](c *Comm, op, mineName string, mine []T, wholeName str
 	}
 	each, err = len(mine), c.checkRoot(op, root)
 	switch {
-	case err != nil || c.rank != root:
-	case mine == nil && len(whole)%c.size == 0:
-		each = len(whole) / c.size
-	case len(whole) != c.size*len(mine):
-		err = c.failf(ErrBuffer, op, "%s has %d elements and %s %d for %d ranks", mineName, len(mine), wholeName, len(whole), c.size)
+	case err != nil || c.Rank() != root:
+	case mine == nil && len(whole)%c.Size() == 0:
+		each = len(whole) / c.Size()
+	case len(whole) != c.Size()*len(mine):
+		err = c.failf(ErrBuffer, op, "%s has %d elements and %s %d for %d ranks", mineName, len(mine), wholeName, len(whole), c.Size())
 	}
 	if c.world.checks {
 		err = c.agree(op, elementCall[T](root, each), err)
@@ -79,14 +79,14 @@ func checkBlocks[T Element](c *Comm, op string, come bool, mineName string, mine
 	}
 	var b blocks
 	err := c.checkRoot(op, root)
-	if err == nil && c.rank == root {
+	if err == nil && c.Rank() == root {
 		b, err = c.blocksOf(op, wholeName, counts, displs, len(whole))
 		if err == nil && mine != nil && counts[root] != len(mine) {
 			err = c.failf(ErrBuffer, op, "%s has %d elements, counts[%d] is %d", mineName, len(mine), root, counts[root])
 		}
 	}
 	if c.world.checks {
-		err = c.agree(op, blocksCall[T](c.rank, come, len(mine), b.counts, root), err)
+		err = c.agree(op, blocksCall[T](c.Rank(), come, len(mine), b.counts, root), err)
 	}
 	return b, err
 }

@@ -61,17 +61,17 @@ func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
 	}
 	t, invalid := c.newGraph("GraphCreate", index, edges)
 	arguments := slices.Concat([]int{flag(reorder)}, index, edges)
-	d, err := c.carve("GraphCreate", arguments, len(index), unordered(len(index)), invalid)
+	d, err := c.carve("GraphCreate", arguments, unordered(len(index)), invalid)
 	if d != nil {
 		d.topology = t
 	}
-	return d, c.wrap("GraphCreate", err)
+	return d, err
 }
 
 // newGraph returns the graph that the arguments describe.
 func (c *Comm) newGraph(op string, index, edges []int) (*graph, error) {
-	if len(index) > c.size {
-		return nil, failf(ErrTopology, op, "%d nodes for %d ranks", len(index), c.size)
+	if len(index) > c.Size() {
+		return nil, failf(ErrTopology, op, "%d nodes for %d ranks", len(index), c.Size())
 	}
 	last := 0
 	for i, end := range index {
@@ -140,8 +140,8 @@ func (c *Comm) graphNeighbors(op string, rank int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rank < 0 || rank >= c.size {
-		return nil, c.failf(ErrRank, op, "rank %d, ranks are 0..%d", rank, c.size-1)
+	if rank < 0 || rank >= c.Size() {
+		return nil, c.failf(ErrRank, op, "rank %d, ranks are 0..%d", rank, c.Size()-1)
 	}
 	return t.neighbors(rank), nil
 }
@@ -155,8 +155,8 @@ func (c *Comm) GraphMap(index, edges []int) (int, error) {
 	if _, err := c.newGraph("GraphMap", index, edges); err != nil {
 		return Undefined, c.wrap("GraphMap", err)
 	}
-	if c.rank >= len(index) {
+	if c.Rank() >= len(index) {
 		return Undefined, nil
 	}
-	return c.rank, nil
+	return c.Rank(), nil
 }

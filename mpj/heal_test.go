@@ -57,7 +57,7 @@ func (d *drill) round(w *World, round int, observed string) {
 	case drillWait:
 		select {
 		case <-d.joined:
-		case <-w.engine.Context().Done():
+		case <-w.engine().Context().Done():
 		}
 		d.second.Do(func() {
 			for k := range d.new.Replica {

@@ -6,77 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
 // Finalize reports the leftovers of the program: messages that it never received, and, with
 // P2PMPI_CHECK, requests that it never waited for.
 
-// A ledger records the active requests of a world. It is used only with checks.
-type ledger struct {
-	mu      sync.Mutex
-	count   int
-	entries map[*Request]entry
-}
-
-// An entry describes a request. number orders the entries by their start.
-type entry struct {
-	number int
-	words  string
-}
-
-// note records r, which has started, with a description of its arguments.
-func (r *Request) note(description string) {
-	l := &r.comm.world.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.entries == nil {
-		l.entries = make(map[*Request]entry)
-	}
-	l.count++
-	words := description
-	if at := callerOf(); at != "" {
-		words += " at " + at
-	}
-	l.entries[r] = entry{l.count, words}
-}
-
-// settle removes r, which was waited for or freed, from the ledger.
-func (r *Request) settle() {
-	if !r.comm.world.checks {
-		return
-	}
-	l := &r.comm.world.ledger
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.entries, r)
-}
-
-// all describes the active requests in the order of their start.
-func (l *ledger) all() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var left []entry
-	for _, e := range l.entries {
-		left = append(left, e)
-	}
-	slices.SortFunc(left, func(a, b entry) int { return a.number - b.number })
-	words := make([]string, len(left))
-	for i, e := range left {
-		words[i] = e.words
-	}
-	return words
-}
-
 // leftOver returns an error that lists the remaining messages and requests of this process. It
 // begins with a collective that failed at another rank, with the text and class that ranks waiting
 // in that collective get.
 func (w *World) leftOver() error {
 	failures, messages := w.unmatched()
-	requests := w.ledger.all()
+	requests := w.base.Process().Pending()
 	var parts []string
 	if len(messages) > 0 {
 		parts = append(parts, numbered(messages, "messages"))
@@ -107,10 +51,10 @@ type failure struct {
 
 // failed returns the failure that m reports.
 func (c *Comm) failed(m engineapi.Unmatched) failure {
-	err := collective.PendingReason(c.engine, m.Context, m.Status.Source)
+	err := collective.PendingReason(c.engine(), m.Context, m.Status.Source)
 	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
 	if failed, ok := errors.AsType[*collective.FailedError](err); ok {
-		f.rank, f.class = failed.Rank, classOfCause(failed.Cause)
+		f.rank, f.class = failed.Rank, Class(core.ClassOfCause(failed.Cause).Error())
 	}
 	return f
 }
@@ -129,9 +73,9 @@ func numbered(words []string, what string) string {
 // unmatched describes the messages that were never received. A message of a collective remains if
 // the ranks did not call the same collectives, or if a collective failed.
 func (w *World) unmatched() (failures []failure, words []string) {
-	for _, m := range w.engine.Unmatched() {
+	for _, m := range w.engine().Unmatched() {
 		slot := m.Context & 0xff
-		c := w.identities.of(m.Context >> 8)
+		c := fromBase(w.base.Process().Comm(m.Context >> 8))
 		if c == nil {
 			if slot == messageSlot && m.Context != 0 {
 				words = append(words, fmt.Sprintf("%d bytes from rank %d of the world with tag %d in a communicator that was freed", m.Status.Size, m.Status.Source, m.Status.Tag))

@@ -57,8 +57,8 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 	if compared != nil {
 		c.calls(slot, compared.call)
 	}
-	r := c.engine.Begin()
-	c.engine.Go(func() { // until collective returns, at the latest when the engine stops
+	r := c.engine().Begin()
+	c.engine().Go(func() { // until collective returns, at the latest when the engine stops
 		defer close(done)
 		if before != nil {
 			<-before
@@ -67,12 +67,11 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		if err == nil {
 			err = collective(slot)
 		}
-		c.engine.Finish(r, engineapi.Status{}, err)
+		c.engine().Finish(r, engineapi.Status{}, err)
 	})
-	c.world.active.Add(1)
-	request := &Request{comm: c, request: r, op: op, collective: true}
+	description := ""
 	if compared != nil {
-		request.note(compared.call)
+		description = compared.call
 	}
-	return request
+	return (*Request)(c.base.Collective(op, r, description))
 }

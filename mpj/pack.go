@@ -14,10 +14,10 @@ func PackTyped(dst []byte, x Typed) ([]byte, error) {
 	if err := x.usable("PackTyped"); err != nil {
 		return dst, err
 	}
-	if b, ok := x.run(); ok {
+	if b, ok := x.buffer.Run(); ok {
 		return append(dst, b...), nil
 	}
-	return x.of.Append(dst, x.memory, x.origin, x.count), nil
+	return x.buffer.Append(dst), nil
 }
 
 // PackSize returns the size in bytes of count elements of type T in a message. For items of a
@@ -42,8 +42,8 @@ func UnpackTyped(src []byte, x Typed) (rest []byte, err error) {
 	}
 	n := x.Size()
 	if len(src) < n {
-		return src, failf(ErrTruncate, "UnpackTyped", "%d items need %d bytes, %d are left", x.count, n, len(src))
+		return src, failf(ErrTruncate, "UnpackTyped", "%d items need %d bytes, %d are left", x.buffer.Count, n, len(src))
 	}
-	x.take(src[:n])
+	x.buffer.Unpack(src[:n])
 	return src[n:], nil
 }

@@ -13,11 +13,11 @@ import (
 func (w *World) Rand(seed uint64) *rand.Rand {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[0:], seed)
-	binary.LittleEndian.PutUint64(key[8:], uint64(w.rank))
+	binary.LittleEndian.PutUint64(key[8:], uint64(w.Rank()))
 	return rand.New(rand.NewChaCha8(key))
 }
 
 // RandomSeed returns a number that differs between calls, ranks and runs, and is the same at all
 // replicas of the rank, because the master draws it. Use Bcast to share a seed among all ranks.
 // RandomSeed returns 0 after the world has ended.
-func (w *World) RandomSeed() uint64 { return w.engine.RandomSeed() }
+func (w *World) RandomSeed() uint64 { return w.engine().RandomSeed() }

@@ -87,7 +87,7 @@ func checkReduce[T Element](c *Comm, op string, send, recv []T, combine Op[T], r
 		return nil, err
 	}
 	from, err := send, c.checkRoot(op, root)
-	if c.rank == root {
+	if c.Rank() == root {
 		from, err = contribution(c, op, send, recv)
 	}
 	if err == nil {

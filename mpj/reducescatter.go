@@ -34,10 +34,10 @@ func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T, comb
 	}
 	from, to = send, recv
 	switch {
-	case send == nil && len(recv)%c.size == 0:
-		from, to = recv, recv[:len(recv)/c.size]
-	case len(send) != c.size*len(recv):
-		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
+	case send == nil && len(recv)%c.Size() == 0:
+		from, to = recv, recv[:len(recv)/c.Size()]
+	case len(send) != c.Size()*len(recv):
+		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.Size())
 	}
 	if err == nil {
 		err = checkOp(c, op, combine, len(to))
@@ -98,14 +98,14 @@ func scattering[T Element](c *Comm, op string, send, recv []T, counts []int) (fr
 	if b, err = c.blocksOf(op, "send", counts, nil, len(whole)); err != nil {
 		return nil, nil, blocks{}, err
 	}
-	if last := c.size - 1; b.displs[last]+b.counts[last] != len(whole) {
+	if last := c.Size() - 1; b.displs[last]+b.counts[last] != len(whole) {
 		return nil, nil, blocks{}, c.failf(ErrCount, op, "send has %d elements, the counts add up to %d", len(whole), b.displs[last]+b.counts[last])
 	}
 	if send == nil {
-		return recv, recv[:counts[c.rank]], b, nil
+		return recv, recv[:counts[c.Rank()]], b, nil
 	}
-	if counts[c.rank] != len(recv) {
-		return nil, nil, blocks{}, c.failf(ErrBuffer, op, "recv has %d elements, counts[%d] is %d", len(recv), c.rank, counts[c.rank])
+	if counts[c.Rank()] != len(recv) {
+		return nil, nil, blocks{}, c.failf(ErrBuffer, op, "recv has %d elements, counts[%d] is %d", len(recv), c.Rank(), counts[c.Rank()])
 	}
 	return send, recv, b, nil
 }

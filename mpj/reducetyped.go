@@ -5,6 +5,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // Reductions of items of datatypes. Messages contain packed items, so they have no gaps, and a
@@ -85,23 +86,23 @@ func ReduceLocalTyped(in, inout Typed, op TypedOp) error {
 		if err := x.usable(call); err != nil {
 			return err
 		}
-		if err := op.fits(x.of); err != nil {
-			return fault(ErrOp, call, err)
+		if err := op.fits(x.buffer.Type); err != nil {
+			return fault(call, core.Wrap(core.ErrOp, err))
 		}
 	}
-	if in.count != inout.count || in.Size() != inout.Size() {
-		return failf(ErrBuffer, call, "in has %d items of %d bytes and inout %d of %d", in.count, in.of.Size(), inout.count, inout.of.Size())
+	if in.buffer.Count != inout.buffer.Count || in.Size() != inout.Size() {
+		return failf(ErrBuffer, call, "in has %d items of %d bytes and inout %d of %d", in.buffer.Count, in.buffer.Type.Size(), inout.buffer.Count, inout.buffer.Type.Size())
 	}
-	lower, packedLower := in.message()
-	result, packed := inout.message()
+	lower, packedLower := in.buffer.Message()
+	result, packed := inout.buffer.Message()
 	if len(result) > 0 {
-		op.reduction(inout.of).Combine(lower, result)
+		op.reduction(inout.buffer.Type).Combine(lower, result)
 	}
 	if packed != nil {
-		inout.take(result)
+		inout.buffer.Unpack(result)
 	}
-	packedLower.put()
-	packed.put()
+	packedLower.Put()
+	packed.Put()
 	return nil
 }
 
@@ -139,21 +140,21 @@ func (x typedReduction) later(c *Comm, call string, send, recv Typed) (*Request,
 
 // carryOut combines the packed items and unpacks the result.
 func (x *typedReduction) carryOut(t *collective.Team) error {
-	in, packed := x.from.message()
-	out, room := x.to.room()
+	in, packed := x.from.buffer.Message()
+	out, room := x.to.buffer.Room()
 	if err := x.combine(t, in, out); err != nil { // after an error the engine may still use the scratches
 		return err
 	}
 	if room != nil && !(x.exclusive && t.Rank == 0) {
-		x.to.take(out)
+		x.to.buffer.Unpack(out)
 	}
-	packed.put()
-	room.put()
+	packed.Put()
+	room.Put()
 	return nil
 }
 
 func (x *typedReduction) combine(t *collective.Team, in, out []byte) error {
-	r := x.op.reduction(x.from.of)
+	r := x.op.reduction(x.from.buffer.Type)
 	switch x.kind {
 	case collective.Reduce:
 		return t.Reduce(in, out, r, x.root)
@@ -179,9 +180,9 @@ func (x *typedReduction) check(c *Comm, call string, send, recv Typed) error {
 		return err
 	}
 	if err == nil {
-		b, packed := x.from.message()
-		err = c.checkDivisible(call, x.op.reduction(x.from.of), b)
-		packed.put()
+		b, packed := x.from.buffer.Message()
+		err = c.checkDivisible(call, x.op.reduction(x.from.buffer.Type), b)
+		packed.Put()
 	}
 	return c.agree(call, x.call(), err)
 }
@@ -194,9 +195,9 @@ func (x *typedReduction) place(c *Comm, call string, send, recv Typed) error {
 		if err := c.checkRoot(call, x.root); err != nil {
 			return err
 		}
-		x.result = c.rank == x.root
+		x.result = c.Rank() == x.root
 	}
-	x.from, x.to, x.inPlace = send, recv, x.result && send.of == nil && send.err == nil
+	x.from, x.to, x.inPlace = send, recv, x.result && send.buffer.Type == nil && send.err == nil
 	if x.inPlace {
 		x.from = recv
 	}
@@ -207,7 +208,7 @@ func (x *typedReduction) place(c *Comm, call string, send, recv Typed) error {
 		return err
 	}
 	if !x.result {
-		x.to = Typed{of: noLayout}
+		x.to = Typed{buffer: core.Buffer{Type: noLayout}}
 		return nil
 	}
 	if err := x.combines(c, call, x.to); err != nil {
@@ -216,8 +217,8 @@ func (x *typedReduction) place(c *Comm, call string, send, recv Typed) error {
 	if x.kind == collective.ReduceScatter {
 		return x.divide(c, call)
 	}
-	if x.from.count != x.to.count || x.from.of.Size() != x.to.of.Size() {
-		return c.failf(ErrBuffer, call, "send has %d items of %d bytes and recv %d of %d", x.from.count, x.from.of.Size(), x.to.count, x.to.of.Size())
+	if x.from.buffer.Count != x.to.buffer.Count || x.from.buffer.Type.Size() != x.to.buffer.Type.Size() {
+		return c.failf(ErrBuffer, call, "send has %d items of %d bytes and recv %d of %d", x.from.buffer.Count, x.from.buffer.Type.Size(), x.to.buffer.Count, x.to.buffer.Type.Size())
 	}
 	return nil
 }
@@ -227,29 +228,29 @@ func (x *typedReduction) combines(c *Comm, call string, y Typed) error {
 	if err := y.check(c, call); err != nil {
 		return err
 	}
-	if err := x.op.fits(y.of); err != nil {
-		return c.handle(fault(ErrOp, call, err))
+	if err := x.op.fits(y.buffer.Type); err != nil {
+		return c.handle(fault(call, core.Wrap(core.ErrOp, err)))
 	}
 	return nil
 }
 
 // divide sets the blocks of a ReduceScatter and, in place, the part of recv that gets the result.
 func (x *typedReduction) divide(c *Comm, call string) error {
-	size := x.from.of.Size()
+	size := x.from.buffer.Type.Size()
 	if x.uneven {
-		b, err := c.blocksOf(call, "send", x.counts, nil, x.from.count)
+		b, err := c.blocksOf(call, "send", x.counts, nil, x.from.buffer.Count)
 		if err != nil {
 			return err
 		}
-		if last := c.size - 1; b.displs[last]+b.counts[last] != x.from.count {
-			return c.failf(ErrCount, call, "send has %d items, the counts add up to %d", x.from.count, b.displs[last]+b.counts[last])
+		if last := c.Size() - 1; b.displs[last]+b.counts[last] != x.from.buffer.Count {
+			return c.failf(ErrCount, call, "send has %d items, the counts add up to %d", x.from.buffer.Count, b.displs[last]+b.counts[last])
 		}
 		x.blocks = collective.Blocks{Unit: size, Counts: b.counts, Displs: b.displs}
-		return x.fill(c, call, b.counts[c.rank])
+		return x.fill(c, call, b.counts[c.Rank()])
 	}
-	each := x.from.count / c.size
-	if x.from.count != each*c.size {
-		return c.failf(ErrBuffer, call, "send has %d items for %d ranks", x.from.count, c.size)
+	each := x.from.buffer.Count / c.Size()
+	if x.from.buffer.Count != each*c.Size() {
+		return c.failf(ErrBuffer, call, "send has %d items for %d ranks", x.from.buffer.Count, c.Size())
 	}
 	x.blocks = collective.Even(each * size)
 	return x.fill(c, call, each)
@@ -258,24 +259,24 @@ func (x *typedReduction) divide(c *Comm, call string) error {
 // fill checks that the result, of count items, fills recv. In place, it fills the first items.
 func (x *typedReduction) fill(c *Comm, call string, count int) error {
 	if x.inPlace {
-		x.to.count = count
+		x.to.buffer.Count = count
 	}
-	if x.to.count != count || x.to.of.Size() != x.from.of.Size() {
-		return c.failf(ErrBuffer, call, "recv has %d items of %d bytes, its part of send has %d of %d", x.to.count, x.to.of.Size(), count, x.from.of.Size())
+	if x.to.buffer.Count != count || x.to.buffer.Type.Size() != x.from.buffer.Type.Size() {
+		return c.failf(ErrBuffer, call, "recv has %d items of %d bytes, its part of send has %d of %d", x.to.buffer.Count, x.to.buffer.Type.Size(), count, x.from.buffer.Type.Size())
 	}
 	return nil
 }
 
 // call describes x for a comparison with the calls of the other ranks.
 func (x *typedReduction) call() calls.Call {
-	k := calls.Call{Root: calls.None, Count: x.from.count, Counts: x.counts, Operation: x.op.name()}
-	if x.from.of != nil {
-		k.Type = fmt.Sprintf("items of %d bytes", x.from.of.Size())
+	k := calls.Call{Root: calls.None, Count: x.from.buffer.Count, Counts: x.counts, Operation: x.op.name()}
+	if x.from.buffer.Type != nil {
+		k.Type = fmt.Sprintf("items of %d bytes", x.from.buffer.Type.Size())
 	}
 	switch {
 	case x.kind == collective.Reduce:
 		k.Root = x.root
-	case x.from.count == 0:
+	case x.from.buffer.Count == 0:
 	case x.inPlace:
 		k.Place = calls.InPlace
 	default:

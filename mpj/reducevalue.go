@@ -18,7 +18,7 @@ func ReduceValue[V any](c *Comm, v V, op func(a, b V) V, root int) (result V, er
 	}
 	t := c.team(collectiveSlot)
 	b, err := t.ReduceWhole(p.encode, p.higher, root)
-	if err != nil || c.rank != root {
+	if err != nil || c.Rank() != root {
 		return result, c.wrap(p.call, err)
 	}
 	return p.result(b)
@@ -61,7 +61,7 @@ func ExscanValue[V any](c *Comm, v V, op func(a, b V) V) (result V, err error) {
 	}
 	t := c.team(collectiveSlot)
 	before, err := t.ScanWhole(p.encode, p.lower)
-	if err != nil || c.rank == 0 {
+	if err != nil || c.Rank() == 0 {
 		return result, c.wrap(p.call, err)
 	}
 	return decode[V](c, p.call, before) // op may have changed the value that lower decoded
@@ -121,7 +121,7 @@ func (p *partialValue[V]) lower(b []byte) error {
 
 // result returns the result of ReduceWhole or AllreduceWhole, which is encoded in b except at rank 0.
 func (p *partialValue[V]) result(b []byte) (V, error) {
-	if p.c.rank == 0 {
+	if p.c.Rank() == 0 {
 		return p.v, nil
 	}
 	return decode[V](p.c, p.call, b)

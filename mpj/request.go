@@ -1,12 +1,11 @@
 package mpj
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // A Request is an operation in progress: a send, a receive or a collective. It is active until a
@@ -18,110 +17,32 @@ import (
 // reported complete.
 //
 // Only one goroutine at a time may use a request.
-type Request struct {
-	comm        *Comm
-	request     *engine.Request // nil if persistent and never started
-	op          string
-	description string // with checks: op and its arguments
-	receive     bool
-	null        bool // whether dest or source is ProcNull
-	collective  bool
-	reported    bool
-	freed       bool        // the program will not wait for it
-	unpack      *unpacking  // for receives with a datatype that has gaps
-	persists    *persistent // nil unless persistent
-}
-
-// begun stores the engine's request in r, which has started.
-func (r *Request) begun(request *engine.Request, err error) (*Request, error) {
-	if err != nil {
-		return nil, r.comm.wrap(r.op, err)
-	}
-	r.request, r.reported = request, false
-	r.comm.world.active.Add(1)
-	if r.comm.world.checks {
-		r.note(cmp.Or(r.description, r.op))
-	}
-	return r, nil
-}
-
-func (r *Request) active() bool { return r != nil && r.request != nil && !r.reported }
-
-// result waits for r and marks it as reported.
-func (r *Request) result() (Status, error) {
-	if !r.active() {
-		return empty, nil
-	}
-	s, err := r.outcome()
-	if r.reported = true; !r.freed {
-		r.comm.world.active.Add(-1)
-	}
-	r.settle()
-	return s, err
-}
-
-// outcome waits until r is complete and returns its outcome.
-func (r *Request) outcome() (Status, error) {
-	s, err := r.comm.engine.Wait(r.request)
-	if err == nil {
-		r.unpack.finish(s.Size)
-	}
-	return r.status(s), r.comm.wrap(r.op, err)
-}
-
-// status converts the status of the engine to the status that Wait returns for r.
-func (r *Request) status(s engineapi.Status) Status {
-	switch {
-	case !r.receive:
-		return empty
-	case r.null:
-		return nothing
-	case s.Cancelled:
-		return Status{Source: AnySource, Tag: AnyTag, Cancelled: true}
-	}
-	return r.comm.statusOf(s)
-}
+type Request core.Request
 
 // Wait waits until r is complete.
-func (r *Request) Wait() (Status, error) { return r.result() }
+func (r *Request) Wait() (Status, error) {
+	s, err := (*core.Request)(r).Wait()
+	return Status(s), errorOf("Wait", err)
+}
 
 // Test reports whether r is complete and, if so, returns what Wait would return.
 func (r *Request) Test() (s Status, done bool, err error) {
-	if r.active() {
-		done, err := r.comm.engine.Testall([]*engine.Request{r.request})
-		if err != nil || !done {
-			return Status{}, false, r.comm.wrap("Test", err)
-		}
-	}
-	s, err = r.result()
-	return s, true, err
+	outcome, done, err := (*core.Request)(r).Test()
+	return Status(outcome), done, errorOf("Test", err)
 }
 
 // GetStatus is like Test, but leaves r unchanged: an active request stays active, and Wait reports
 // it later.
 func (r *Request) GetStatus() (s Status, done bool, err error) {
-	if !r.active() {
-		s, err = r.result()
-		return s, true, err
-	}
-	done, err = r.comm.engine.Testall([]*engine.Request{r.request})
-	if err != nil || !done {
-		return Status{}, false, r.comm.wrap("GetStatus", err)
-	}
-	s, err = r.outcome()
-	return s, true, err
+	outcome, done, err := (*core.Request)(r).GetStatus()
+	return Status(outcome), done, errorOf("GetStatus", err)
 }
 
 // Cancel cancels a receive that no message has matched yet. Wait for the request in any case: the
 // field Cancelled of its Status reports whether it was cancelled. Sends are not cancelled, as MPI-4
 // allows. With replicas, Cancel fails with ErrUnsupported, because a message may have reached one
 // replica but not another.
-func (r *Request) Cancel() error {
-	if !r.active() {
-		return nil
-	}
-	return r.comm.wrap("Cancel", r.comm.engine.Cancel(r.request))
-}
+func (r *Request) Cancel() error { return errorOf("Cancel", (*core.Request)(r).Cancel()) }
 
 // Waitall waits for all requests. It returns their statuses in order, and all their errors joined,
 // each with the index of its request.
@@ -129,7 +50,7 @@ func Waitall(requests ...*Request) ([]Status, error) {
 	statuses := make([]Status, len(requests))
 	var failed error
 	for i, r := range requests {
-		s, err := r.result()
+		s, err := r.Wait()
 		statuses[i] = s
 		failed = withRequest(failed, i, err)
 	}
@@ -139,43 +60,25 @@ func Waitall(requests ...*Request) ([]Status, error) {
 // Waitany waits for one of the active requests and returns its index, or Undefined if no request is
 // active.
 func Waitany(requests ...*Request) (int, Status, error) {
-	c, pending, index, err := pendingOf("Waitany", requests)
-	if c == nil {
-		return Undefined, empty, err
-	}
-	i, err := c.engine.Waitany(pending)
-	if err != nil {
-		return Undefined, Status{}, c.wrap("Waitany", err)
-	}
-	s, err := requests[index[i]].result()
-	return index[i], s, err
+	i, s, err := core.Waitany(coreRequests(requests))
+	return i, Status(s), errorOf("Waitany", err)
 }
 
 // Waitsome waits for at least one of the active requests and returns the indices and statuses of all
 // completed requests. It returns no indices if no request is active.
 func Waitsome(requests ...*Request) ([]int, []Status, error) {
-	c, pending, index, err := pendingOf("Waitsome", requests)
-	if c == nil {
-		return nil, nil, err
-	}
-	done, err := c.engine.Waitsome(pending)
+	done, err := core.Waitsome(coreRequests(requests))
 	if err != nil {
-		return nil, nil, c.wrap("Waitsome", err)
+		return nil, nil, errorOf("Waitsome", err)
 	}
-	return resultsOf(requests, index, done)
+	return resultsOf(requests, done)
 }
 
 // Testall reports whether all requests are complete, and if so, returns what Waitall would return.
 func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
-	c, pending, _, err := pendingOf("Testall", requests)
-	if err != nil {
-		return nil, false, err
-	}
-	if c != nil {
-		done, err := c.engine.Testall(pending)
-		if err != nil || !done {
-			return nil, false, c.wrap("Testall", err)
-		}
+	done, err = core.Testall(coreRequests(requests))
+	if err != nil || !done {
+		return nil, false, errorOf("Testall", err)
 	}
 	statuses, err = Waitall(requests...)
 	return statuses, true, err
@@ -184,61 +87,35 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 // Testany is the nonblocking form of Waitany: done reports whether a request was complete or no
 // request was active.
 func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
-	c, pending, indices, err := pendingOf("Testany", requests)
-	if c == nil {
-		return Undefined, empty, err == nil, err
-	}
-	i, err := c.engine.Testany(pending)
-	if err != nil || i < 0 {
-		return Undefined, Status{}, false, c.wrap("Testany", err)
-	}
-	s, err = requests[indices[i]].result()
-	return indices[i], s, true, err
+	i, outcome, done, err := core.Testany(coreRequests(requests))
+	return i, Status(outcome), done, errorOf("Testany", err)
 }
 
 // Testsome is the nonblocking form of Waitsome: it may return no indices.
 func Testsome(requests ...*Request) ([]int, []Status, error) {
-	c, pending, index, err := pendingOf("Testsome", requests)
-	if c == nil {
-		return nil, nil, err
-	}
-	done, err := c.engine.Testsome(pending)
+	done, err := core.Testsome(coreRequests(requests))
 	if err != nil {
-		return nil, nil, c.wrap("Testsome", err)
+		return nil, nil, errorOf("Testsome", err)
 	}
-	return resultsOf(requests, index, done)
+	return resultsOf(requests, done)
 }
 
-// pendingOf returns the active requests, the index of each, and the communicator of one of them. It
-// returns an error for requests of several worlds, which exist with RunLocal.
-func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Request, index []int, err error) {
-	for i, r := range requests {
-		if !r.active() {
-			continue
-		}
-		if c != nil && c.world != r.comm.world {
-			return nil, nil, nil, c.failf(ErrRequest, op, "request %d belongs to rank %d of another world", i, r.comm.world.rank)
-		}
-		c = r.comm
-		pending = append(pending, r.request)
-		index = append(index, i)
-	}
-	return c, pending, index, nil
+// coreRequests returns the same requests as those of package core. The two types of pointers have the
+// same representation, because Request is defined as core.Request.
+func coreRequests(requests []*Request) []*core.Request {
+	return unsafe.Slice((**core.Request)(unsafe.Pointer(unsafe.SliceData(requests))), len(requests))
 }
 
-// resultsOf reports the completed requests: done contains positions in index, which contains
-// positions in requests.
-func resultsOf(requests []*Request, index, done []int) ([]int, []Status, error) {
+// resultsOf reports the completed requests, which have the given indices.
+func resultsOf(requests []*Request, indices []int) ([]int, []Status, error) {
 	var (
-		indices  []int
 		statuses []Status
 		failed   error
 	)
-	for _, i := range done {
-		s, err := requests[index[i]].result()
-		indices = append(indices, index[i])
+	for _, i := range indices {
+		s, err := requests[i].Wait()
 		statuses = append(statuses, s)
-		failed = withRequest(failed, index[i], err)
+		failed = withRequest(failed, i, err)
 	}
 	return indices, statuses, failed
 }

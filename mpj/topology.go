@@ -3,6 +3,8 @@ package mpj
 import (
 	"fmt"
 	"hash/fnv"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // A Topology is the kind of arrangement of the ranks of a communicator.
@@ -53,40 +55,21 @@ func (c *Comm) TopoTest() Topology {
 	return c.topology.kind()
 }
 
-// carve creates a communicator of n ranks of c, in the given order. It returns nil at the other
+// carve creates a communicator of the ranks of c that order returns, in that order. It returns nil at the other
 // ranks. All ranks of c call carve, and must pass the same arguments; invalid is the reason why the
 // arguments are invalid, or nil.
-func (c *Comm) carve(op string, arguments []int, n int, order func() []int, invalid error) (*Comm, error) {
-	c.making.Lock()
-	defer c.making.Unlock()
-	l := c.descend()
-	mine := digest(arguments)
-	all, err := c.gatherAll(mine)
-	if err != nil {
-		return nil, err
-	}
-	for i, theirs := range all {
-		if theirs != mine {
-			return nil, failf(ErrArg, op, "ranks %d and %d pass different arguments", c.rank, i)
+func (c *Comm) carve(op string, arguments []int, order func() []int, invalid error) (*Comm, error) {
+	d, mine := c.heir(), digest(arguments)
+	judge := func(all []int64) error {
+		for i, theirs := range all {
+			if theirs != mine {
+				return failf(ErrArg, op, "ranks %d and %d pass different arguments", c.Rank(), i)
+			}
 		}
+		return invalid
 	}
-	if invalid != nil {
-		return nil, invalid
-	}
-	id, err := c.identify(l, c.every)
-	if err != nil {
-		return nil, err
-	}
-	members := make([]int, n)
-	member := false
-	for i, r := range order() {
-		members[i] = c.worldRank(r)
-		member = member || r == c.rank
-	}
-	if !member {
-		return nil, nil
-	}
-	return c.child(id, l, members), nil
+	member, err := core.Form(&c.base, &d.base, []int64{mine}, judge, func([]int64) ([]int, error) { return order(), nil })
+	return c.created(op, d, member, err)
 }
 
 // digest returns a hash of numbers in order.

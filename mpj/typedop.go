@@ -6,10 +6,10 @@ import (
 	"math"
 	"reflect"
 	"runtime"
-	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 
@@ -39,14 +39,14 @@ type TypedOp struct {
 func OpOf[S any](op func(in, inout []S)) TypedOp {
 	t := reflect.TypeFor[S]()
 	if err := checkPlain(t); err != nil {
-		return TypedOp{err: fault(ErrOp, "OpOf", err)}
+		return TypedOp{err: fault("OpOf", core.Wrap(core.ErrOp, err))}
 	}
 	if op == nil {
-		return TypedOp{err: fault(ErrOp, "OpOf", errors.New("op is nil"))}
+		return TypedOp{err: fault("OpOf", core.Wrap(core.ErrOp, errors.New("op is nil")))}
 	}
 	size, length := int(t.Size()), itemLength(op)
 	if size == 0 || length < 1 || length > math.MaxInt/size {
-		return TypedOp{err: fault(ErrOp, "OpOf", fmt.Errorf("an item consists of %d values of %d bytes", length, size))}
+		return TypedOp{err: fault("OpOf", core.Wrap(core.ErrOp, fmt.Errorf("an item consists of %d values of %d bytes", length, size)))}
 	}
 	return TypedOp{
 		combine: func(in, inout []byte) { op(elementsOf[S](in), elementsOf[S](inout)) },
@@ -61,7 +61,7 @@ func (op TypedOp) usable(call string) *Error {
 	case op.err != nil:
 		return &Error{Class: op.err.Class, Op: call, Rank: Undefined, Detail: op.err.Op, Err: op.err.Err}
 	case op.combine == nil:
-		return fault(ErrOp, call, errors.New("zero TypedOp: create one with OpOf"))
+		return fault(call, core.Wrap(core.ErrOp, errors.New("zero TypedOp: create one with OpOf")))
 	}
 	return nil
 }
@@ -99,13 +99,12 @@ func (op TypedOp) reduction(of *layout.Layout) collective.Reduction {
 func (op TypedOp) combinePacked(of *layout.Layout, in, inout []byte) {
 	count := len(in) / of.Size()
 	length := count * op.extent
-	p := scratches.Get().(*scratch)
-	p.bytes = slices.Grow(p.bytes[:0], 2*length)[:2*length]
-	clear(p.bytes)
-	lower, upper := p.bytes[:length], p.bytes[length:]
+	items, scratch := core.TakeScratch(2 * length)
+	clear(items)
+	lower, upper := items[:length], items[length:]
 	of.Unpack(lower, 0, count, in)
 	of.Unpack(upper, 0, count, inout)
 	op.combine(lower, upper)
 	of.Append(inout[:0], upper, 0, count)
-	p.put()
+	scratch.Put()
 }

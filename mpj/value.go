@@ -8,6 +8,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/canonical"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -20,26 +21,20 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 		return err
 	}
 	b, err := encode(c, "SendValue", v)
-	if err != nil || dest == ProcNull {
+	if err != nil {
 		return err
 	}
-	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, engineapi.Standard))
+	return errorOf("SendValue", core.Send(&c.base, engineapi.Standard, b, dest, tag))
 }
 
 // RecvValue receives a value sent with SendValue. V is the type that was sent.
 func RecvValue[V any](c *Comm, source, tag int) (v V, s Status, err error) {
-	if err := c.checkSource("RecvValue", source, tag); err != nil {
-		return v, Status{}, err
-	}
-	if source == ProcNull {
-		return v, nothing, nil
-	}
-	b, received, err := c.engine.RecvWhole(c.context(messageSlot), c.worldRank(source), int32(tag))
-	if err != nil {
-		return v, Status{}, c.wrap("RecvValue", err)
+	b, received, err := core.RecvWhole(c.core(), source, tag)
+	if err != nil || source == ProcNull {
+		return v, Status(received), errorOf("RecvValue", err)
 	}
 	v, err = decode[V](c, "RecvValue", b)
-	return v, c.statusOf(received), err
+	return v, Status(received), err
 }
 
 // BcastValue returns root's v at every rank of c. At other ranks v is ignored.
@@ -50,7 +45,7 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	}
 	var b []byte
 	err := c.checkRoot(op, root)
-	if err == nil && c.rank == root {
+	if err == nil && c.Rank() == root {
 		b, err = encode(c, op, v)
 	}
 	if c.world.checks {
@@ -60,7 +55,7 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 		return v, err
 	}
 	b, err = c.bcastWhole(b, root)
-	if err != nil || c.rank == root {
+	if err != nil || c.Rank() == root {
 		return v, c.wrap(op, err)
 	}
 	return decode[V](c, op, b)

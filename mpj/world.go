@@ -3,9 +3,9 @@ package mpj
 import (
 	"cmp"
 	"sync"
-	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
 
@@ -18,16 +18,11 @@ type World struct {
 	job     job
 	places  []place // by world rank; nil if all are on one machine
 
-	identities *identities
-	forced     forced
-	checks     bool      // whether P2PMPI_CHECK is set
-	detector   *detector // nil without checks, and with replicas
-	ledger     ledger    // empty without checks
+	forced   forced
+	checks   bool      // whether P2PMPI_CHECK is set
+	detector *detector // nil without checks, and with replicas
 
-	buffered sendBuffer // buffered mode
-
-	active       atomic.Int64 // requests, and messages from Mprobe, in progress
-	checkpointed int          // number of ids used at the first Checkpoint, or 0 before it
+	checkpointed int // number of ids used at the first Checkpoint, or 0 before it
 
 	finalize sync.Once
 	err      error // result of Finalize
@@ -58,10 +53,11 @@ type place struct{ machine, cluster int }
 func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 	checks, _ := checksWanted() // Init and RunLocal have handled the error
 	w := &World{replica: self.Replica, job: j, checks: checks, forced: forcedByUser()}
-	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size, name: "world"}
-	w.identities = newIdentities(w.Comm)
-	w.self = w.Comm.child(selfID, selfID, []int{self.Rank})
-	w.self.SetName("self")
+	w.Comm = &Comm{world: w}
+	w.Comm.base.Face = w.Comm
+	core.NewWorld(&w.Comm.base, e, self.Rank, size, checks)
+	w.self = w.heir()
+	core.NewSelf(&w.base, &w.self.base)
 	return w
 }
 
@@ -80,16 +76,16 @@ func (w *World) Self() *Comm { return w.self }
 // ranks that wait in that collective. In all these cases the rank is still done.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
-		err := w.engine.Flush()
+		err := w.engine().Flush()
 		if err == nil && w.detector != nil {
 			w.detector.await()
-			err = w.engine.Flush()
+			err = w.engine().Flush()
 		}
 		if err == nil {
 			left := w.leftOver()
-			err = cmp.Or(w.job.Finalize(w.engine), left)
+			err = cmp.Or(w.job.Finalize(w.engine()), left)
 		}
-		w.engine.Close()
+		w.engine().Close()
 		w.job.Close()
 		w.err = w.wrap("Finalize", err)
 	})
@@ -103,7 +99,7 @@ func (w *World) Abort(code int, reason string) { w.job.Abort(code, reason) }
 // Wtime returns the seconds since an arbitrary moment in the past, the same at all replicas.
 // Programs must use it instead of package time to measure time. After the world has ended, Wtime no
 // longer changes.
-func (w *World) Wtime() float64 { return w.engine.Wtime() }
+func (w *World) Wtime() float64 { return w.engine().Wtime() }
 
 // Wtick returns the resolution of Wtime in seconds.
 func (w *World) Wtick() float64 { return 1e-9 }

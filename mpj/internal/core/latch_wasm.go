@@ -1,4 +1,4 @@
-package mpj
+package core
 
 // A latch is a flag that is set once and read in every call. A module has one thread, so a latch
 // needs no atomic operations, which Go would compile to function calls.

@@ -1,9 +1,11 @@
-package mpj
+package core
 
 import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
@@ -37,7 +39,7 @@ type identities struct {
 }
 
 func newIdentities(world *Comm) *identities {
-	return &identities{used: map[uint32]*Comm{0: nil, worldID: world}}
+	return &identities{used: map[uint32]*Comm{0: nil, WorldID: world}}
 }
 
 // set records the communicator of an id in use.
@@ -72,6 +74,26 @@ func (s *identities) release(id uint32) {
 	delete(s.used, id)
 }
 
+// count returns the number of used ids.
+func (s *identities) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.used)
+}
+
+// all returns the existing communicators, ordered by id.
+func (s *identities) all() []*Comm {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*Comm
+	for _, id := range slices.Sorted(maps.Keys(s.used)) {
+		if c := s.used[id]; c != nil {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // A lineage is a hash of the calls that led to a communicator.
 type lineage uint64
 
@@ -104,7 +126,6 @@ const (
 
 // ballotSize is the length of a ballot in bytes. A ballot contains a vote and the lineage that the
 // vote is about.
-
 const ballotSize = 9
 
 func ballot(l lineage, v vote) []byte {
@@ -126,7 +147,6 @@ type agreement func(l lineage, v vote) (vote, error)
 // identify finds the id of the communicator with lineage l that is created from c, by agreement of
 // all participants. The caller holds c.making.
 func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
-	w := c.world
 	for k := range attempts {
 		id := l.candidate(k)
 		mine, err := c.take(id)
@@ -138,7 +158,7 @@ func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
 			return id, nil
 		}
 		if mine == unused {
-			w.identities.release(id)
+			c.process.ids.release(id)
 		}
 		if err != nil {
 			return 0, err
@@ -150,8 +170,8 @@ func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
 // take marks id as used if it is unused. If another goroutine creates a communicator at the same
 // time, the result depends on timing, so the replicas of this rank agree on it.
 func (c *Comm) take(id uint32) (vote, error) {
-	s := c.world.identities
-	v, err := c.engine.Choose(c.context(managementSlot), func() uint64 { return uint64(s.take(id)) })
+	s := c.process.ids
+	v, err := c.engine.Choose(c.Context(ManagementSlot), func() uint64 { return uint64(s.take(id)) })
 	if err == nil && vote(v) == unused {
 		s.take(id) // has an effect at replicas that did not choose
 	}
@@ -170,24 +190,24 @@ const managementTag = 0
 
 // swap sends to one rank and receives len(recv) bytes from another rank in the management context.
 func (c *Comm) swap(send []byte, dest int, recv []byte, source int) error {
-	return c.swapIn(managementSlot, send, dest, recv, source)
+	return c.swapIn(ManagementSlot, send, dest, recv, source)
 }
 
 func (c *Comm) swapIn(slot uint32, send []byte, dest int, recv []byte, source int) error {
-	return c.world.swap(c.context(slot), managementTag, send, c.worldRank(dest), recv, c.worldRank(source))
+	return c.swapOver(c.Context(slot), managementTag, send, c.WorldRank(dest), recv, c.WorldRank(source))
 }
 
-// swap sends to one rank of the world and receives len(recv) bytes from another rank. It posts the
+// swapOver sends to one rank of the world and receives len(recv) bytes from another rank. It posts the
 // receive first, so that all ranks may swap messages of any length at the same time.
-func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []byte, source int) error {
-	r, err := w.engine.Irecv(context, source, tag, recv)
+func (c *Comm) swapOver(context uint32, tag int32, send []byte, dest int, recv []byte, source int) error {
+	r, err := c.engine.Irecv(context, source, tag, recv)
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Send(context, dest, tag, send, engineapi.Standard); err != nil {
+	if err := c.engine.Send(context, dest, tag, send, engineapi.Standard); err != nil {
 		return err
 	}
-	s, err := w.engine.Wait(r)
+	s, err := c.engine.Wait(r)
 	var truncated *engineapi.TruncateError
 	if err == nil && s.Size != len(recv) || errors.As(err, &truncated) {
 		err = fmt.Errorf("%w: received %d bytes, expected %d", errDifferentOrder, s.Size, len(recv))
@@ -220,7 +240,7 @@ func (c *Comm) every(l lineage, v vote) (vote, error) {
 // gatherAll returns the numbers that all ranks of c pass, in rank order. All ranks pass the same
 // count of numbers. gatherAll uses the algorithm of Bruck and others (1997): after k steps, each
 // rank has the blocks of 2^k consecutive ranks, starting with its own.
-func (c *Comm) gatherAll(mine ...int64) ([]int64, error) { return c.gatherAllIn(managementSlot, mine) }
+func (c *Comm) gatherAll(mine ...int64) ([]int64, error) { return c.gatherAllIn(ManagementSlot, mine) }
 
 func (c *Comm) gatherAllIn(slot uint32, mine []int64) ([]int64, error) {
 	width := 8 * len(mine)

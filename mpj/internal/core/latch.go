@@ -1,6 +1,6 @@
 //go:build !wasm
 
-package mpj
+package core
 
 import "sync/atomic"
 
