@@ -15,6 +15,7 @@ const DefaultHang = 5 * time.Second
 // drives it.
 type CheckAlive struct {
 	hang    time.Duration
+	late    time.Duration // time without an answer after which a process has left two questions unanswered
 	step    time.Duration // longest time between two ticks that counts in full
 	last    time.Duration
 	ran     time.Duration // time since the start in which this peer ran
@@ -27,10 +28,11 @@ type watch struct {
 }
 
 // NewCheckAlive returns a CheckAlive without processes, at time zero. The caller must call Tick once per
-// period. If more than two periods pass between two ticks, the excess does not count: this peer was stopped and
-// could not receive answers.
+// period. If more than a period and a quarter pass between two ticks, the excess does not count: this peer was
+// stopped, or lacked a processor, and could not receive answers. So a process is late at two ticks at
+// least, the one at which it is hung included, however late the ticks are, if hang is at least four periods.
 func NewCheckAlive(period, hang time.Duration) *CheckAlive {
-	return &CheckAlive{hang: hang, step: 2 * period}
+	return &CheckAlive{hang: hang, late: 2 * period, step: period + period/4}
 }
 
 // Tolerate sets the tolerated hang: how long a process may leave its peer without an answer.
@@ -61,7 +63,7 @@ func (c *CheckAlive) Answered(p view.Process) {
 // Late returns the processes that have left more than one question unanswered.
 func (c *CheckAlive) Late() (late []view.Process) {
 	for _, w := range c.watched {
-		if c.ran-w.answered >= c.step {
+		if c.ran-w.answered >= c.late {
 			late = append(late, w.process)
 		}
 	}

@@ -22,10 +22,11 @@ func TestCheckAlive(t *testing.T) {
 	}{
 		{"first", 1 * s, []view.Process{p, q}, []view.Process{p, q}, nil},
 		{"q falls silent", 2 * s, []view.Process{p}, []view.Process{p, q}, nil},
-		{"this peer is stopped for a minute: two periods count", 62 * s, []view.Process{p}, []view.Process{p, q}, nil},
+		{"this peer is stopped for a minute: a period and a quarter count", 62 * s, []view.Process{p}, []view.Process{p, q}, nil},
 		{"within the hang", 63 * s, []view.Process{p}, []view.Process{p, q}, nil},
-		{"q hangs", 64 * s, []view.Process{p, q}, []view.Process{p}, []view.Process{q}},
-		{"q is reported once", 65 * s, []view.Process{p}, []view.Process{p}, nil},
+		{"still within the hang", 64 * s, []view.Process{p}, []view.Process{p, q}, nil},
+		{"q hangs", 65 * s, []view.Process{p, q}, []view.Process{p}, []view.Process{q}},
+		{"q is reported once", 66 * s, []view.Process{p}, []view.Process{p}, nil},
 	}
 	for _, st := range steps {
 		ask, hung := c.Tick(st.now)
@@ -71,5 +72,28 @@ func TestExcusedTimeDoesNotCount(t *testing.T) {
 	c.Excuse(p, time.Hour)
 	if c.Tick(31 * s); len(c.Late()) != 0 {
 		t.Error("an excuse extends into the future")
+	}
+}
+
+// TestProcessIsLateBeforeItHangs: a peer that lacks a processor ticks too seldom, and must find a process late, which
+// may lack a processor as well, before the process is hung.
+func TestProcessIsLateBeforeItHangs(t *testing.T) {
+	const period = 500 * time.Millisecond
+	p := view.Process{}
+	for _, interval := range []time.Duration{period, period + period/2, 2 * period, 10 * period} {
+		c := NewCheckAlive(period, 5*period)
+		c.Watch(p)
+		late := 0
+		for now := interval; ; now += interval {
+			if slices.Contains(c.Late(), p) {
+				late++
+			}
+			if _, hung := c.Tick(now); len(hung) > 0 {
+				break
+			}
+		}
+		if late < 2 {
+			t.Errorf("with a tick every %v, the process was late at %d ticks, the last included, want 2 or more", interval, late)
+		}
 	}
 }

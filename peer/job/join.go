@@ -91,19 +91,29 @@ func (e Lapsed) apply(s *State, out *Effects) {
 	}
 }
 
-// failLagging fails the lagging processes of rank if no other replica is left to bring them up to
-// date. Until that is agreed on, one of them may still report that it is up to date.
+// failLagging fails the lagging processes of rank if the rank is done, or if no other replica is left
+// to bring them up to date. A live replica may not be able to: its peer may conceal that it has ended,
+// and the other ranks would wait for the lagging process. Until the failure is agreed on, a lagging
+// process may still report that it is up to date.
 func (s *State) failLagging(out *Effects, rank int) {
+	why := "had yet to be brought up to date"
+	done := s.isDone(rank)
+	if done {
+		why += whenDone
+	}
 	var lagging []view.Process
 	for _, p := range s.replicas(rank) {
 		switch {
 		case s.lags(p):
 			lagging = append(lagging, p)
-		case s.view.Has(p):
+		case s.view.Has(p) && !done:
 			return
 		}
 	}
 	for _, p := range lagging {
-		s.ask(out, p, view.Failed, "had yet to be brought up to date")
+		s.ask(out, p, view.Failed, why)
 	}
 }
+
+// whenDone ends the reason why a process failed that its rank no longer needs.
+const whenDone = " when its rank was done"

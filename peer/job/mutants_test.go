@@ -40,7 +40,7 @@ var mutants = []mutate.Mutant{
 	{"a new replica counts once it has caught up", "join.go",
 		"watched{initialized: true, joining: true}", "watched{initialized: true}", "n=1, two peers depart, two recruits"},
 	{"a new replica that lags fails only if no other replica is left", "join.go",
-		"case s.view.Has(p):\n\t\t\treturn\n", "", "n=1, a killed process, a recruit"},
+		"case s.view.Has(p) && !done:\n\t\t\treturn\n", "", "n=1, a killed process, a recruit"},
 	{"a join that was agreed on is not pending any more", "join.go",
 		"\ts.forgetJoin(p.Rank)\n", "", "n=1, two crashes, two recruits"},
 

@@ -186,7 +186,7 @@ func (ps *processes) reason(p view.Process) string {
 	at := ps.at(p)
 	done := slices.ContainsFunc(ps.replicas(p.Rank), func(q view.Process) bool { return ps.view.State(q) == view.Finished })
 	if done && at.joining && at.exit != nil && at.exit.endedByItself() {
-		return "had yet to be brought up to date when its rank was done"
+		return "had yet to be brought up to date" + whenDone
 	}
 	return at.why
 }

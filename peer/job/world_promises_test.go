@@ -34,13 +34,21 @@ func (w *world) checkRequest(c view.Change) error {
 		return fmt.Errorf("%v is requested, and it has not ended well", c)
 	case c.Leaves() && !h.leaves:
 		return fmt.Errorf("%v is requested, and its owner does not want the machine", c)
-	case c.To == view.Failed && h.alive && w.sub.state.lags(h.p) && !w.others(h, func(q *host) bool { return w.sub.state.View().Has(q.p) && !q.behind }):
+	case c.To == view.Failed && h.alive && w.sub.state.lags(h.p) && w.unneeded(h):
 		h.stale = true
 		return nil
 	case c.To != view.Failed || c.Leaves() || !h.alive || h.exit != nil && !h.exit.Good() || h.hangs || h.wrong:
 		return nil
 	}
 	return fmt.Errorf("%v is requested, and the process has not failed", c)
+}
+
+// unneeded reports whether the rank of a process that is behind is done, or has no process that can bring it up to
+// date.
+func (w *world) unneeded(h *host) bool {
+	v := w.sub.state.View()
+	return w.others(h, func(q *host) bool { return v.State(q.p) == view.Finished && q.exit != nil && q.exit.Good() }) ||
+		!w.others(h, func(q *host) bool { return v.Has(q.p) && !q.behind })
 }
 
 // checkLeave checks that a process which leaves has another one of its rank in the view that can continue.
