@@ -19,9 +19,12 @@ func (c *Comm) Dup() (*Comm, error) {
 	if err := c.agree("Dup", plainCall(""), nil); err != nil {
 		return nil, err
 	}
-	d, local := c.heir(), c.heir()
+	d, local := c.heir(), (*core.Comm)(nil)
 	d.topology = c.topology
-	err := core.Dup(&c.base, &d.base, &local.base)
+	if c.TestInter() {
+		local = &c.heir().base
+	}
+	err := core.Dup(&c.base, &d.base, local)
 	return c.created("Dup", d, err == nil, err)
 }
 

@@ -3,6 +3,7 @@ package mpj
 import (
 	"sync"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -73,5 +74,5 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 	if compared != nil {
 		description = compared.call
 	}
-	return (*Request)(c.base.Collective(op, r, description))
+	return (*Request)(core.NewCollective(&c.base, op, r, description))
 }

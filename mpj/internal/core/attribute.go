@@ -19,13 +19,21 @@ type attribute struct {
 	value any
 }
 
+// An attributes lists the attributes of a communicator in the order in which they were set.
+type attributes []attribute
+
+// index returns the index of the attribute with key k, or -1.
+func (l attributes) index(k *Keyval) int {
+	return slices.IndexFunc(l, func(a attribute) bool { return a.key == k })
+}
+
 // PutAttribute sets the attribute of c that k names. It deletes the previous value, if there is one.
 func PutAttribute(c *Comm, k *Keyval, value any) error {
-	if err := c.checkKeyval(k); err != nil {
+	if err := checkKeyval(c, k); err != nil {
 		return err
 	}
-	for !c.setAttribute(attribute{k, value}) {
-		if err := c.deleteAttribute(k); err != nil {
+	for !setAttribute(c, attribute{k, value}) {
+		if err := deleteAttribute(c, k); err != nil {
 			return err
 		}
 	}
@@ -33,7 +41,7 @@ func PutAttribute(c *Comm, k *Keyval, value any) error {
 }
 
 // checkKeyval returns an error if c or k is invalid.
-func (c *Comm) checkKeyval(k *Keyval) error {
+func checkKeyval(c *Comm, k *Keyval) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -44,10 +52,10 @@ func (c *Comm) checkKeyval(k *Keyval) error {
 }
 
 // setAttribute adds a to c and returns true, unless its key is already set.
-func (c *Comm) setAttribute(a attribute) bool {
+func setAttribute(c *Comm, a attribute) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.attributeOf(a.key) >= 0 {
+	if c.attributes.index(a.key) >= 0 {
 		return false
 	}
 	c.attributes = append(c.attributes, a)
@@ -61,7 +69,7 @@ func Attribute(c *Comm, k *Keyval) (value any, ok bool) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := c.attributeOf(k); i >= 0 {
+	if i := c.attributes.index(k); i >= 0 {
 		return c.attributes[i].value, true
 	}
 	return nil, false
@@ -70,22 +78,17 @@ func Attribute(c *Comm, k *Keyval) (value any, ok bool) {
 // DeleteAttribute deletes the attribute of c that k names. Deleting an attribute that is not set is
 // not an error.
 func DeleteAttribute(c *Comm, k *Keyval) error {
-	if err := c.checkKeyval(k); err != nil {
+	if err := checkKeyval(c, k); err != nil {
 		return err
 	}
-	return c.deleteAttribute(k)
-}
-
-// attributeOf returns the index of the attribute with key k, or -1. The caller holds c.mu.
-func (c *Comm) attributeOf(k *Keyval) int {
-	return slices.IndexFunc(c.attributes, func(a attribute) bool { return a.key == k })
+	return deleteAttribute(c, k)
 }
 
 // deleteAttribute removes an attribute if its delete function returns no error. It calls the
 // function without holding c.mu, so that the function may use c.
-func (c *Comm) deleteAttribute(k *Keyval) error {
+func deleteAttribute(c *Comm, k *Keyval) error {
 	c.mu.Lock()
-	i := c.attributeOf(k)
+	i := c.attributes.index(k)
 	var old attribute
 	if i >= 0 {
 		old = c.attributes[i]
@@ -108,11 +111,11 @@ func (c *Comm) deleteAttribute(k *Keyval) error {
 
 // copyAttributes gives d, a duplicate of c, the attributes that the copy functions return. It calls
 // them in the order in which the attributes were set, so that all replicas do the same.
-func (c *Comm) copyAttributes(d *Comm) {
+func copyAttributes(c, d *Comm) {
 	c.mu.Lock()
-	attributes := slices.Clone(c.attributes)
+	list := slices.Clone(c.attributes)
 	c.mu.Unlock()
-	for _, a := range attributes {
+	for _, a := range list {
 		if a.key.Copy == nil {
 			continue
 		}
@@ -124,7 +127,7 @@ func (c *Comm) copyAttributes(d *Comm) {
 
 // deleteAttributes deletes all attributes of c, starting with the last, and stops at the first
 // delete function that fails.
-func (c *Comm) deleteAttributes() error {
+func deleteAttributes(c *Comm) error {
 	for {
 		c.mu.Lock()
 		n := len(c.attributes)
@@ -136,7 +139,7 @@ func (c *Comm) deleteAttributes() error {
 		if n == 0 {
 			return nil
 		}
-		if err := c.deleteAttribute(k); err != nil {
+		if err := deleteAttribute(c, k); err != nil {
 			return err
 		}
 	}

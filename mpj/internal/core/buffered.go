@@ -101,7 +101,7 @@ func Bsend(c *Comm, b []byte, dest, tag int) error {
 	if err := c.CheckDest(dest, tag); err != nil {
 		return err
 	}
-	_, err := c.startBuffered(slices.Clone(b), dest, tag)
+	_, err := startBuffered(c, slices.Clone(b), dest, tag)
 	return c.wrap(err)
 }
 
@@ -111,15 +111,15 @@ func Ibsend(c *Comm, call string, payload []byte, dest, tag int) (*Request, erro
 	if err := c.CheckDest(dest, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, call: call, description: c.describeSend(call, payload, dest, tag), null: dest == ProcNull}
-	return r.begun(c.startBuffered(payload, dest, tag))
+	r := &Request{comm: c, call: call, description: describeSend(c, call, payload, dest, tag), null: dest == ProcNull}
+	return r.begun(startBuffered(c, payload, dest, tag))
 }
 
 // startBuffered starts a buffered-mode send of payload, which the caller must not use afterwards,
 // and returns a completed request.
-func (c *Comm) startBuffered(payload []byte, dest, tag int) (*engine.Request, error) {
+func startBuffered(c *Comm, payload []byte, dest, tag int) (*engine.Request, error) {
 	if dest == ProcNull {
-		return c.startNothing(), nil
+		return startNothing(c), nil
 	}
 	b, space := &c.process.buffer, len(payload)+BsendOverhead
 	b.mu.Lock()
@@ -127,11 +127,11 @@ func (c *Comm) startBuffered(payload []byte, dest, tag int) (*engine.Request, er
 	if err := b.reserve(c, space); err != nil {
 		return nil, err
 	}
-	r, err := c.startSend(engineapi.Standard, payload, dest, tag)
+	r, err := startSend(c, engineapi.Standard, payload, dest, tag)
 	if err != nil {
 		return nil, err
 	}
 	b.used += space
 	b.requests, b.spaces = append(b.requests, r), append(b.spaces, space)
-	return c.startNothing(), nil
+	return startNothing(c), nil
 }

@@ -58,3 +58,14 @@ func (c *Comm) CheckIntra() error {
 	}
 	return nil
 }
+
+// CheckInter returns an error if c is not an intercommunicator.
+func (c *Comm) CheckInter() error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	if c.local == nil {
+		return c.Failf(ErrComm, "communicator %q is not an intercommunicator", c.Name())
+	}
+	return nil
+}

@@ -39,8 +39,8 @@ type Comm struct {
 
 	mu         sync.Mutex // guards the fields below
 	name       string
-	handler    any         // error handler of the interface for programs
-	attributes []attribute // in the order in which they were set
+	handler    any // error handler of the interface for programs
+	attributes attributes
 }
 
 // WorldID and SelfID are the ids of the world communicator and of the communicator that contains

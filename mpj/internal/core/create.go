@@ -21,7 +21,7 @@ func NewWorld(c *Comm, e *engine.Engine, rank, size int, checks bool) {
 
 // NewSelf makes d the communicator that contains only the process of c.
 func NewSelf(c, d *Comm) {
-	c.child(d, SelfID, SelfID, []int{c.process.rank})
+	makeChild(c, d, SelfID, SelfID, []int{c.process.rank})
 	d.name = "self"
 }
 
@@ -32,33 +32,33 @@ func Dup(c, d, local *Comm) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	if err := c.dup(d, local); err != nil {
+	if err := dup(c, d, local); err != nil {
 		return c.wrap(err)
 	}
-	c.copyAttributes(d)
+	copyAttributes(c, d)
 	return nil
 }
 
-func (c *Comm) dup(d, local *Comm) error {
+func dup(c, d, local *Comm) error {
 	c.making.Lock()
 	defer c.making.Unlock()
 	l := c.descend()
-	id, err := c.identify(l, c.agreement())
+	id, err := c.identify(l, agreementOf(c))
 	if err != nil {
 		return err
 	}
 	if c.local != nil {
-		c.inter(d, local, id, l, c.Group().Members, c.NamedGroup().Members)
+		makeInter(c, d, local, id, l, c.Group().Members, c.NamedGroup().Members)
 	} else {
-		c.child(d, id, l, c.NamedGroup().Members)
+		makeChild(c, d, id, l, c.NamedGroup().Members)
 	}
 	return nil
 }
 
-// agreement returns the agreement among all ranks of c.
-func (c *Comm) agreement() agreement {
+// agreementOf returns the agreement among all ranks of c.
+func agreementOf(c *Comm) agreement {
 	if c.local != nil {
-		return c.span().every
+		return spanOf(c).every
 	}
 	return c.every
 }
@@ -93,7 +93,7 @@ func Form(c, d *Comm, numbers []int64, judge func(all []int64) error, members fu
 	for i, r := range ranks {
 		world[i] = c.WorldRank(r)
 	}
-	c.child(d, id, l, world)
+	makeChild(c, d, id, l, world)
 	return true, nil
 }
 
@@ -181,7 +181,7 @@ func Free(c *Comm) error {
 	if c.id == WorldID || c.id == SelfID {
 		return c.Failf(ErrComm, "communicator %q cannot be freed: it ends when the world is finalized", c.Name())
 	}
-	if err := c.deleteAttributes(); err != nil {
+	if err := deleteAttributes(c); err != nil {
 		return err
 	}
 	c.freed.Store(true)
@@ -192,10 +192,10 @@ func Free(c *Comm) error {
 	return nil
 }
 
-// child makes d the communicator with the given id and world ranks, which include this process.
-func (c *Comm) child(d *Comm, id uint32, l lineage, members []int) {
+// makeChild makes d the communicator with the given id and world ranks, which include this process.
+func makeChild(c, d *Comm, id uint32, l lineage, members []int) {
 	d.engine, d.process, d.id, d.lineage = c.engine, c.process, id, l
-	d.address(members)
+	address(d, members)
 	d.size = len(members)
 	d.rank = d.RankOf(c.process.rank)
 	d.handler = c.Handler()
@@ -203,7 +203,7 @@ func (c *Comm) child(d *Comm, id uint32, l lineage, members []int) {
 }
 
 // address makes members, which are world ranks, the ranks that messages on c address.
-func (c *Comm) address(members []int) {
+func address(c *Comm, members []int) {
 	c.named = len(members)
 	identity := true
 	for rank, m := range members {

@@ -12,6 +12,7 @@
 // communicator for the error handler of the program, and passes the memory for a new communicator to
 // the functions that create one, such as Dup and Split.
 //
+// Calls on a communicator are functions, so that Comm stays small: its methods describe and check it.
 // The functions that send and receive take bytes, or a Buffer: items of a datatype in memory. Those
 // that return a Request take the name of the program's function, for the errors of the request.
 //

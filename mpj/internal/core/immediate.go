@@ -15,8 +15,8 @@ func Isend(c *Comm, call string, mode engineapi.Mode, b []byte, dest, tag int) (
 	if err := c.CheckDest(dest, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, call: call, description: c.describeSend(call, b, dest, tag), null: dest == ProcNull}
-	return r.begun(c.startSend(mode, b, dest, tag))
+	r := &Request{comm: c, call: call, description: describeSend(c, call, b, dest, tag), null: dest == ProcNull}
+	return r.begun(startSend(c, mode, b, dest, tag))
 }
 
 // Irecv is the nonblocking form of Recv. b belongs to the request until the request is complete.
@@ -24,28 +24,28 @@ func Irecv(c *Comm, call string, b []byte, source, tag int) (*Request, error) {
 	if err := c.CheckSource(source, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, call: call, description: c.describeRecv(call, b, source, tag), receive: true, null: source == ProcNull}
-	return r.begun(c.startRecv(b, source, tag))
+	r := &Request{comm: c, call: call, description: describeRecv(c, call, b, source, tag), receive: true, null: source == ProcNull}
+	return r.begun(startRecv(c, b, source, tag))
 }
 
 // startSend starts a send whose arguments have been checked.
-func (c *Comm) startSend(mode engineapi.Mode, b []byte, dest, tag int) (*engine.Request, error) {
+func startSend(c *Comm, mode engineapi.Mode, b []byte, dest, tag int) (*engine.Request, error) {
 	if dest == ProcNull {
-		return c.startNothing(), nil
+		return startNothing(c), nil
 	}
 	return c.engine.Isend(c.Context(MessageSlot), c.WorldRank(dest), int32(tag), b, mode)
 }
 
 // startRecv starts a receive whose arguments have been checked.
-func (c *Comm) startRecv(b []byte, source, tag int) (*engine.Request, error) {
+func startRecv(c *Comm, b []byte, source, tag int) (*engine.Request, error) {
 	if source == ProcNull {
-		return c.startNothing(), nil
+		return startNothing(c), nil
 	}
 	return c.engine.Irecv(c.Context(MessageSlot), c.WorldRank(source), int32(tag), b)
 }
 
 // startNothing returns a completed request for a send to or a receive from ProcNull.
-func (c *Comm) startNothing() *engine.Request {
+func startNothing(c *Comm) *engine.Request {
 	r := c.engine.Begin()
 	c.engine.Finish(r, engineapi.Status{}, nil)
 	return r
@@ -79,7 +79,7 @@ func RecvContext(ctx context.Context, c *Comm, call string, b []byte, source, ta
 	}
 	s, err := r.Wait()
 	if s.Cancelled {
-		return s, c.ended(ctx)
+		return s, contextEnded(ctx, c)
 	}
 	return s, err
 }

@@ -56,7 +56,7 @@ func IntercommCreate(c, d, local *Comm, localLeader int, peer *Comm, remoteLeade
 	if err != nil {
 		return c.wrap(err)
 	}
-	c.inter(d, local, id, l, group.Members, remote.Members)
+	makeInter(c, d, local, id, l, group.Members, remote.Members)
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (s span) exchangeMembers(l lineage, group Group, peer *Comm, remoteLeader, 
 	if s.local.rank == s.leader {
 		theirs, failed = s.introduce(l, group, peer, remoteLeader, tag)
 	}
-	theirs, err := s.local.share(theirs, s.leader)
+	theirs, err := share(s.local, theirs, s.leader)
 	if err != nil || failed != nil {
 		return nil, errors.Join(failed, err)
 	}
@@ -154,30 +154,19 @@ func (s span) every(l lineage, v vote) (vote, error) {
 	return v, errors.Join(failed, err)
 }
 
-// inter makes x the intercommunicator with the given id and groups of world ranks, and d the
+// makeInter makes x the intercommunicator with the given id and groups of world ranks, and d the
 // communicator of its local group.
-func (c *Comm) inter(x, d *Comm, id uint32, l lineage, local, remote []int) {
-	c.child(d, id, l, local)
+func makeInter(c, x, d *Comm, id uint32, l lineage, local, remote []int) {
+	makeChild(c, d, id, l, local)
 	x.engine, x.process, x.id, x.lineage = c.engine, c.process, id, l
 	x.local, x.rank, x.size, x.handler = d, d.rank, d.size, d.handler
-	x.address(remote)
+	address(x, remote)
 	c.process.ids.set(id, x)
 }
 
-// span returns the span of intercommunicator c. The leader of each group is its rank 0.
-func (c *Comm) span() span {
+// spanOf returns the span of intercommunicator c. The leader of each group is its rank 0.
+func spanOf(c *Comm) span {
 	return span{local: c.local, swap: func(send, recv []byte) error { return c.swap(send, 0, recv, 0) }}
-}
-
-// CheckInter returns an error if c is not an intercommunicator.
-func (c *Comm) CheckInter() error {
-	if err := c.Check(); err != nil {
-		return err
-	}
-	if c.local == nil {
-		return c.Failf(ErrComm, "communicator %q is not an intercommunicator", c.Name())
-	}
-	return nil
 }
 
 // Merge makes d a communicator of both groups of intercommunicator c. All ranks of a group pass the
@@ -198,7 +187,7 @@ func Merge(c, d *Comm, high bool) error {
 	if err != nil {
 		return c.wrap(err)
 	}
-	theirs, err := c.tellHigh(all)
+	theirs, err := tellHigh(c, all)
 	if err != nil {
 		return c.wrap(err)
 	}
@@ -206,17 +195,17 @@ func Merge(c, d *Comm, high bool) error {
 	if flag > theirs || flag == theirs && up[0] < low[0] {
 		low, up = up, low
 	}
-	id, err := c.identify(l, c.span().every)
+	id, err := c.identify(l, spanOf(c).every)
 	if err != nil {
 		return c.wrap(err)
 	}
-	c.child(d, id, l, slices.Concat(low, up))
+	makeChild(c, d, id, l, slices.Concat(low, up))
 	return nil
 }
 
 // tellHigh sends the remote group the value of high that all local ranks passed, and returns the
 // value of the remote group.
-func (c *Comm) tellHigh(all []int64) (int64, error) {
+func tellHigh(c *Comm, all []int64) (int64, error) {
 	mine, theirs := all[:1], make([]int64, 1)
 	odd := slices.IndexFunc(all, func(flag int64) bool { return flag != all[0] })
 	if odd >= 0 {
@@ -228,7 +217,7 @@ func (c *Comm) tellHigh(all []int64) (int64, error) {
 			theirs[0] = disagreed
 		}
 	}
-	theirs, err := c.local.share(theirs, 0)
+	theirs, err := share(c.local, theirs, 0)
 	switch {
 	case err != nil || failed != nil:
 		return 0, errors.Join(failed, err)
@@ -245,7 +234,7 @@ const disagreed = -1
 
 // share returns root's numbers at every rank of c. It sends the numbers along a binomial tree rooted
 // at root.
-func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
+func share(c *Comm, numbers []int64, root int) ([]int64, error) {
 	if c.size == 1 {
 		return numbers, nil
 	}

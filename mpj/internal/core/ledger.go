@@ -66,7 +66,7 @@ func (p *Process) Pending() []string {
 }
 
 // describeSend describes a send that starts, or returns "" without checks.
-func (c *Comm) describeSend(call string, b []byte, dest, tag int) string {
+func describeSend(c *Comm, call string, b []byte, dest, tag int) string {
 	if !c.process.checks {
 		return ""
 	}
@@ -74,7 +74,7 @@ func (c *Comm) describeSend(call string, b []byte, dest, tag int) string {
 }
 
 // describeRecv describes a receive that starts, or returns "" without checks.
-func (c *Comm) describeRecv(call string, b []byte, source, tag int) string {
+func describeRecv(c *Comm, call string, b []byte, source, tag int) string {
 	if !c.process.checks {
 		return ""
 	}

@@ -13,8 +13,8 @@ func SendInit(c *Comm, call string, mode engineapi.Mode, b []byte, dest, tag int
 	if err := c.CheckDest(dest, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, call: call, description: c.describeSend(call, b, dest, tag), null: dest == ProcNull}
-	r.start = func() (*engine.Request, error) { return c.startSend(mode, b, dest, tag) }
+	r := &Request{comm: c, call: call, description: describeSend(c, call, b, dest, tag), null: dest == ProcNull}
+	r.start = func() (*engine.Request, error) { return startSend(c, mode, b, dest, tag) }
 	return r, nil
 }
 
@@ -24,7 +24,7 @@ func BsendInit(c *Comm, call string, b []byte, dest, tag int) (*Request, error) 
 		return nil, err
 	}
 	r := &Request{comm: c, call: call, null: dest == ProcNull}
-	r.start = func() (*engine.Request, error) { return c.startBuffered(slices.Clone(b), dest, tag) }
+	r.start = func() (*engine.Request, error) { return startBuffered(c, slices.Clone(b), dest, tag) }
 	return r, nil
 }
 
@@ -40,7 +40,7 @@ func SendInitBuffer(c *Comm, call string, b Buffer, dest, tag int) (*Request, er
 	r := &Request{comm: c, call: call, null: dest == ProcNull}
 	r.start = func() (*engine.Request, error) {
 		packed = b.Append(packed[:0])
-		return c.startSend(engineapi.Standard, packed, dest, tag)
+		return startSend(c, engineapi.Standard, packed, dest, tag)
 	}
 	return r, nil
 }
@@ -61,10 +61,10 @@ func recvInit(c *Comm, call string, b []byte, unpack *Unpacking, source, tag int
 	if err := c.CheckSource(source, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, call: call, description: c.describeRecv(call, b, source, tag), receive: true, null: source == ProcNull, unpack: unpack}
+	r := &Request{comm: c, call: call, description: describeRecv(c, call, b, source, tag), receive: true, null: source == ProcNull, unpack: unpack}
 	r.start = func() (*engine.Request, error) {
 		unpack.Restart()
-		return c.startRecv(b, source, tag)
+		return startRecv(c, b, source, tag)
 	}
 	return r, nil
 }

@@ -45,14 +45,14 @@ func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error)
 		return Status{}, c.wrap(err)
 	}
 	if !ok {
-		return Status{}, c.ended(ctx)
+		return Status{}, contextEnded(ctx, c)
 	}
 	return c.StatusOf(s), nil
 }
 
-// ended returns the error of a call whose context has ended. At a replica that did not decide, the
-// context may not have ended yet.
-func (c *Comm) ended(ctx context.Context) *Error {
+// contextEnded returns the error of a call on c whose context has ended. At a replica that did not
+// decide, the context may not have ended yet.
+func contextEnded(ctx context.Context, c *Comm) *Error {
 	cause := context.Cause(ctx)
 	if cause == nil {
 		cause = context.Canceled
@@ -111,7 +111,7 @@ func (m *Message) Imrecv(call string, b []byte) (*Request, error) {
 	}
 	r := &Request{comm: m.comm, call: call, receive: true, null: m.null}
 	if m.null {
-		return r.begun(m.comm.startNothing(), nil)
+		return r.begun(startNothing(m.comm), nil)
 	}
 	if m.matched == nil {
 		return nil, m.comm.Failf(ErrRequest, "the message has already been received")

@@ -30,9 +30,9 @@ type Request struct {
 	start       func() (*engine.Request, error) // of a persistent request, and otherwise nil
 }
 
-// Collective returns the request of a collective that the engine completes with request. description
-// is the description of the call, or "" without checks.
-func (c *Comm) Collective(call string, request *engine.Request, description string) *Request {
+// NewCollective returns the request of a collective of c, which the engine completes with request.
+// description is the description of the call, or "" without checks.
+func NewCollective(c *Comm, call string, request *engine.Request, description string) *Request {
 	c.process.active.Add(1)
 	r := &Request{comm: c, request: request, call: call, collective: true}
 	if description != "" {
@@ -139,7 +139,7 @@ func (r *Request) WaitContext(ctx context.Context) (Status, error) {
 		return Status{}, r.failed(err)
 	}
 	if !done {
-		return Status{}, r.failed(r.comm.ended(ctx))
+		return Status{}, r.failed(contextEnded(ctx, r.comm))
 	}
 	return r.Wait()
 }
