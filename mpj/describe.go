@@ -93,9 +93,6 @@ func typedParts(items []Typed) []calls.Part {
 	return parts
 }
 
-// packagePath is the prefix of the name of every function in this package.
-const packagePath = "github.com/p2pmpi/p2pmpi/mpj."
-
 // calls records the collective that uses a slot from now on. It is called only with checks on.
 func (c *Comm) calls(slot uint32, call string) {
 	c.mu.Lock()
