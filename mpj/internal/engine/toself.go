@@ -19,6 +19,7 @@ func (d *direct) sendToSelf(b *mailbox, context uint32, tag int32, payload []byt
 		m := d.toSelf(context, tag, payload)
 		if r.hold != nil || r.whole {
 			m.Payload = duplicate(payload)
+			d.selfBytes += len(payload) // until it is received, which may be at once
 			d.give(r, m)
 			return true
 		}
