@@ -88,6 +88,7 @@ func (c *connections) close() {
 		early.receiver.Close()
 	}
 	c.early = nil
+	c.poller.inlets = nil // calls fail from now on, but some look for messages first
 	for _, in := range c.inlets {
 		if in != nil && in.ring != nil {
 			in.receiver.Close()

@@ -159,6 +159,29 @@ func TestRings(t *testing.T) {
 	}
 }
 
+// TestClosedRingsAreNotRead checks that calls which look for messages fail after the engine was closed.
+func TestClosedRingsAreNotRead(t *testing.T) {
+	job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 1, Rings: true})
+	err := job.Run(func(p view.Process, e *engine.Engine) error {
+		if _, err := e.Sendrecv(context2, 1-p.Rank, 0, []byte{1}, 1-p.Rank, 0, make([]byte, 1)); err != nil {
+			return err
+		}
+		if err := e.Flush(); err != nil {
+			return err
+		}
+		job.Finish(p)
+		e.Close()
+		if _, _, ok, err := e.Improbe(context2, engine.AnySource, 0); ok || !errors.Is(err, engine.ErrClosed) {
+			t.Errorf("Improbe returned %v, %v, want ErrClosed", ok, err)
+		}
+		e.Unmatched()
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // talkToNeighbours sends short and long messages to the next rank. It receives from the previous
 // rank, alternately by rank and with AnySource.
 func talkToNeighbours(p view.Process, e *engine.Engine) error {
