@@ -93,11 +93,12 @@ func errorOf(op string, err error) error {
 }
 
 // converted is errorOf for a non-nil error. If package core could not classify the cause of err,
-// because the cause is an error of this package, the cause is the result.
+// because the cause is an error of this package, the cause is the result. Such a cause may contain
+// the error of a context, which package core takes for that of the world.
 func converted(op string, err error) error {
 	e := fault(op, err)
 	var ready *Error
-	isReady := e.Detail == "" && errors.As(e.Err, &ready)
+	isReady := (e.Detail == "" || e.Detail == core.ContextEnded) && errors.As(e.Err, &ready)
 	switch c := commOf(err); {
 	case isReady && (ready.handled || c == nil):
 		return e.Err

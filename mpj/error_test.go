@@ -112,6 +112,49 @@ func TestAbortEndsAllRanks(t *testing.T) {
 	}
 }
 
+// TestErrorOfOneRankHasItsClassAtTheOthers checks that a call which another rank's error ends, and a collective,
+// report that error as it is, although a context had caused it.
+func TestErrorOfOneRankHasItsClassAtTheOthers(t *testing.T) {
+	for name, call := range map[string]func(c *Comm) error{
+		"Recv":    func(c *Comm) error { _, err := Recv(c, make([]int, 1), 0, 0); return err },
+		"Barrier": Barrier,
+	} {
+		handled := 0
+		var got error
+		RunLocal(t.Context(), 2, func(w *World) error {
+			if w.Rank() == 0 {
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+				defer cancel()
+				_, err := ProbeContext(ctx, w.Comm, 1, 0)
+				return err
+			}
+			w.SetErrhandler(func(_ *Comm, e *Error) error { handled++; return e })
+			got = call(w.Comm)
+			return got
+		})
+		var e *Error
+		if !errors.As(got, &e) || e.Class != ErrContext || e.Op != "ProbeContext" || e.Rank != 0 || handled > 0 {
+			t.Errorf("%s: got %v, and %d calls of the handler, want the error of rank 0", name, got, handled)
+		}
+	}
+}
+
+func TestNilPeerOfAnIntercommunicatorIsReportedByTheCommunicator(t *testing.T) {
+	err := RunLocal(t.Context(), 1, func(w *World) error {
+		handled := 0
+		w.SetErrhandler(func(_ *Comm, e *Error) error { handled++; return e })
+		_, err := w.IntercommCreate(0, nil, 0, 0)
+		var e *Error
+		if !errors.As(err, &e) || e.Class != ErrComm || e.Rank != 0 || handled != 1 {
+			t.Errorf("got %v, and %d calls of the handler, want one with an error of rank 0", err, handled)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 func TestErrorOfOneRankEndsTheOthers(t *testing.T) {
 	mine := errors.New("my error")
 	err := RunLocal(context.Background(), 3, func(w *World) error {

@@ -42,7 +42,9 @@ func (c *Comm) Translate(err error) *Error {
 	var failed *collective.FailedError
 	var stuck *DeadlockError
 	switch {
-	case errors.As(err, &own):
+	case errors.As(err, &own) && own.Comm == nil: // of a nil communicator, or without one
+		return c.own(own)
+	case own != nil:
 		return own
 	case errors.As(err, &failed):
 		return c.Failf(ClassOfCause(failed.Cause), "in communicator %q %v", c.Name(), failed)
@@ -59,12 +61,15 @@ func (c *Comm) Translate(err error) *Error {
 	case errors.Is(err, engineapi.ErrClosed):
 		return c.own(Wrap(ErrFinalized, nil))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		e := c.Failf(ErrOther, "the context of the world ended")
+		e := c.Failf(ErrOther, ContextEnded)
 		e.Err = err
 		return e
 	}
 	return c.own(Wrap(ErrOther, err))
 }
+
+// ContextEnded is the detail of the errors of calls that the end of the world's context ends.
+const ContextEnded = "the context of the world ended"
 
 // ClassOfCause returns the class of an error that makes a collective fail.
 func ClassOfCause(err error) Class {
