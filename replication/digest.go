@@ -30,7 +30,7 @@ func keyFor(secret Secret, s stream, first uint64) key {
 }
 
 const (
-	blockWords = 32 // words of the message that are hashed with the same key words
+	blockWords = 128 // words of the message that are hashed with the same key words
 	blockBytes = 8 * blockWords
 	prime      = 1<<61 - 1 // order of the field in which the blocks are combined
 )
@@ -38,24 +38,42 @@ const (
 // A hash is an expanded key. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999), which needs one
 // multiplication per 16 bytes, maps each block to 128 bits. A polynomial over a prime field (Carter and Wegman)
 // combines the blocks and the header into one number. Two messages that are chosen without knowledge of the key
-// have the same digest with a probability of about their length in bytes divided by 2^67.
+// have the same digest with a probability of about their length in bytes divided by 2^69, or 2^-58 if they are short.
 type hash struct {
-	words [blockWords]uint64
-	point uint64 // point at which the polynomial is evaluated
+	point  uint64 // point at which the polynomial is evaluated
+	square uint64 // second power of point
+	cube   uint64 // third power of point
+	// The first words have been drawn from random. A short message needs only a few, and drawing all of them would
+	// take longer than hashing the message.
+	words  [blockWords]uint64
+	drawn  int
+	random *rand.ChaCha8
 }
 
 func newHash(k key) (h hash) {
-	random := rand.NewChaCha8(k)
-	for i := range h.words {
-		h.words[i] = random.Uint64()
-	}
-	h.point = random.Uint64() & prime
+	h.random = rand.NewChaCha8(k)
+	h.point = h.random.Uint64() & prime
+	h.raise()
 	return h
+}
+
+// raise computes the powers of the point.
+func (h *hash) raise() {
+	h.square = h.step(h.point, 0)
+	h.cube = h.step(h.square, 0)
+}
+
+// draw draws the words of the key that a message of the given length needs.
+func (h *hash) draw(length int) {
+	for need := min(blockWords, (length+15)/16*2); h.drawn < need; h.drawn++ {
+		h.words[h.drawn] = h.random.Uint64()
+	}
 }
 
 // digest returns the digest of m. It does not cover context, source and destination, which the
 // acknowledgement names.
 func (h *hash) digest(m *protection.Message) digest {
+	h.draw(len(m.Payload))
 	sync := uint64(0)
 	if m.Sync {
 		sync = 1 << 32
@@ -70,9 +88,7 @@ func (h *hash) digest(m *protection.Message) digest {
 		x = h.absorb(x, (*[blockBytes]byte)(b))
 	}
 	if len(b) > 0 {
-		var last [blockBytes]byte
-		copy(last[:], b)
-		x = h.absorbPairs(x, last[:(len(b)+15)&^15])
+		x = h.absorbRest(x, b)
 	}
 	if x >= prime {
 		x -= prime
@@ -82,50 +98,75 @@ func (h *hash) digest(m *protection.Message) digest {
 
 // absorb adds a whole block to the polynomial.
 func (h *hash) absorb(x uint64, b *[blockBytes]byte) uint64 {
-	var hi, lo, carry uint64
-	for i := 0; i < blockWords; i += 8 {
-		at := b[8*i : 8*i+64 : 8*i+64]
-		k := h.words[i : i+8 : i+8]
-		p1, p0 := bits.Mul64(binary.LittleEndian.Uint64(at)+k[0], binary.LittleEndian.Uint64(at[8:])+k[1])
-		q1, q0 := bits.Mul64(binary.LittleEndian.Uint64(at[16:])+k[2], binary.LittleEndian.Uint64(at[24:])+k[3])
-		r1, r0 := bits.Mul64(binary.LittleEndian.Uint64(at[32:])+k[4], binary.LittleEndian.Uint64(at[40:])+k[5])
-		s1, s0 := bits.Mul64(binary.LittleEndian.Uint64(at[48:])+k[6], binary.LittleEndian.Uint64(at[56:])+k[7])
-		lo, carry = bits.Add64(lo, p0, 0)
-		hi, _ = bits.Add64(hi, p1, carry)
-		lo, carry = bits.Add64(lo, q0, 0)
-		hi, _ = bits.Add64(hi, q1, carry)
-		lo, carry = bits.Add64(lo, r0, 0)
-		hi, _ = bits.Add64(hi, r1, carry)
-		lo, carry = bits.Add64(lo, s0, 0)
-		hi, _ = bits.Add64(hi, s1, carry)
-	}
-	return h.fold(x, hi, lo)
-}
-
-// absorbPairs adds the last block, whose length is a multiple of 16 bytes.
-func (h *hash) absorbPairs(x uint64, b []byte) uint64 {
 	var hi, lo uint64
-	for i := 0; len(b) >= 16; i, b = i+2, b[16:] {
-		p1, p0 := bits.Mul64(binary.LittleEndian.Uint64(b)+h.words[i], binary.LittleEndian.Uint64(b[8:])+h.words[i+1])
-		var carry uint64
-		lo, carry = bits.Add64(lo, p0, 0)
-		hi, _ = bits.Add64(hi, p1, carry)
+	for i := 0; i < blockWords; i += 8 {
+		hi, lo = addProducts(hi, lo, (*[64]byte)(b[8*i:]), (*[8]uint64)(h.words[i:]))
 	}
 	return h.fold(x, hi, lo)
 }
 
-// fold adds 128 bits to the polynomial, as three coefficients below the prime.
+// absorbRest adds the last block, which is shorter than the others.
+func (h *hash) absorbRest(x uint64, b []byte) uint64 {
+	var hi, lo uint64
+	k := h.words[:]
+	for ; len(b) >= 64; b, k = b[64:], k[8:] {
+		hi, lo = addProducts(hi, lo, (*[64]byte)(b), (*[8]uint64)(k))
+	}
+	for ; len(b) >= 16; b, k = b[16:], k[2:] {
+		hi, lo = addProduct(hi, lo, binary.LittleEndian.Uint64(b)+k[0], binary.LittleEndian.Uint64(b[8:])+k[1])
+	}
+	if len(b) > 0 {
+		var last [16]byte
+		copy(last[:], b)
+		hi, lo = addProduct(hi, lo, binary.LittleEndian.Uint64(last[:])+k[0], binary.LittleEndian.Uint64(last[8:])+k[1])
+	}
+	return h.fold(x, hi, lo)
+}
+
+// addProducts adds the products of a part of a block to the 128-bit number hi, lo. To compute all four before adding
+// the first is faster than to add each at once.
+func addProducts(hi, lo uint64, b *[64]byte, k *[8]uint64) (uint64, uint64) {
+	p1, p0 := bits.Mul64(binary.LittleEndian.Uint64(b[0:])+k[0], binary.LittleEndian.Uint64(b[8:])+k[1])
+	q1, q0 := bits.Mul64(binary.LittleEndian.Uint64(b[16:])+k[2], binary.LittleEndian.Uint64(b[24:])+k[3])
+	r1, r0 := bits.Mul64(binary.LittleEndian.Uint64(b[32:])+k[4], binary.LittleEndian.Uint64(b[40:])+k[5])
+	s1, s0 := bits.Mul64(binary.LittleEndian.Uint64(b[48:])+k[6], binary.LittleEndian.Uint64(b[56:])+k[7])
+	lo, carry := bits.Add64(lo, p0, 0)
+	hi, _ = bits.Add64(hi, p1, carry)
+	lo, carry = bits.Add64(lo, q0, 0)
+	hi, _ = bits.Add64(hi, q1, carry)
+	lo, carry = bits.Add64(lo, r0, 0)
+	hi, _ = bits.Add64(hi, r1, carry)
+	lo, carry = bits.Add64(lo, s0, 0)
+	hi, _ = bits.Add64(hi, s1, carry)
+	return hi, lo
+}
+
+// addProduct returns the sum of the 128-bit number hi, lo and the product of a and b, modulo 2^128.
+func addProduct(hi, lo, a, b uint64) (uint64, uint64) {
+	p1, p0 := bits.Mul64(a, b)
+	lo, carry := bits.Add64(lo, p0, 0)
+	hi, _ = bits.Add64(hi, p1, carry)
+	return hi, lo
+}
+
+// fold adds 128 bits to the polynomial, as three coefficients below the prime. The result is that of three calls of
+// step, but no multiplication waits for another, and the sum is reduced only once.
 func (h *hash) fold(x, hi, lo uint64) uint64 {
 	const part = 43
-	x = h.step(x, lo&(1<<part-1))
-	x = h.step(x, (lo>>part|hi<<(64-part))&(1<<part-1))
-	return h.step(x, hi>>(2*part-64))
+	s1, s0 := addProduct(0, hi>>(2*part-64), (lo>>part|hi<<(64-part))&(1<<part-1), h.point)
+	s1, s0 = addProduct(s1, s0, lo&(1<<part-1), h.square)
+	s1, s0 = addProduct(s1, s0, x, h.cube)
+	return reduce(s1, s0)
 }
 
-// step adds a coefficient below the prime. The result is at most two above the prime.
+// step adds a coefficient below the prime.
 func (h *hash) step(x, coefficient uint64) uint64 {
-	hi, lo := bits.Mul64(x, h.point)
-	x = lo&prime + (lo>>61 | hi<<3) + coefficient
-	x = x&prime + x>>61
-	return x
+	return reduce(addProduct(0, coefficient, x, h.point))
+}
+
+// reduce reduces the number hi, lo, which is below 2^123, modulo the prime. The result is at most two above the
+// prime.
+func reduce(hi, lo uint64) uint64 {
+	x := lo&prime + (lo>>61 | hi<<3)
+	return x&prime + x>>61
 }

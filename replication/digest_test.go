@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"testing"
@@ -59,6 +60,33 @@ func TestDigestMatchesItsDefinition(t *testing.T) {
 		h := newHash(key{byte(size)})
 		if got, want := h.digest(&m), slowDigest(&h, m); got != want {
 			t.Fatalf("%d bytes: %x, want %x", size, got, want)
+		}
+	}
+}
+
+// TestFoldTakesThreeSteps checks the result of fold for the largest values as well as for random values.
+func TestFoldTakesThreeSteps(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	values := []uint64{0, 1, prime - 1, prime, prime + 2, math.MaxUint64}
+	for range 20 {
+		values = append(values, rng.Uint64())
+	}
+	for _, point := range values {
+		h := hash{point: point & prime}
+		h.raise()
+		for _, x := range values {
+			for _, hi := range values {
+				for _, lo := range values {
+					x := min(x, prime+2)
+					want := x
+					for _, c := range []uint64{lo & (1<<43 - 1), (lo>>43 | hi<<21) & (1<<43 - 1), hi >> 22} {
+						want = h.step(want, c)
+					}
+					if got := h.fold(x, hi, lo); got > prime+2 || got%prime != want%prime {
+						t.Fatalf("fold of %x, %x, %x at %x is %x, three steps lead to %x", x, hi, lo, point, got, want)
+					}
+				}
+			}
 		}
 	}
 }
