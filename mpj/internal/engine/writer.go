@@ -33,15 +33,21 @@ func (e *Engine) writeNow(o *outlet) {
 	}
 }
 
-// writeTo writes the frames that put left to the calling goroutine because e.writes was rank. e.mu
-// is held, but not while it writes.
+// writeTo writes the frames that put left to the calling goroutine because e.writes was rank. It
+// begins with the master, because the other ranks wait for masters. e.mu is held, but not while it
+// writes.
 func (e *Engine) writeTo(rank int) {
 	if e.writes != rank {
 		return
 	}
 	e.writes = noRank
-	for k := range e.view.R {
-		o := e.outlets[e.index(view.Process{Rank: rank, Replica: k})]
+	replicas, first := e.view.R, e.view.Masters[rank] // of this view: e.view may change below
+	for k := range replicas {
+		to := view.Process{Rank: rank, Replica: first + k}
+		if to.Replica >= replicas {
+			to.Replica -= replicas
+		}
+		o := e.outlets[e.index(to)]
 		if o != nil && o.ring == nil && o.written < len(o.queue) {
 			e.writeNow(o)
 		}
