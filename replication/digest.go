@@ -30,25 +30,34 @@ func keyFor(secret Secret, s stream, first uint64) key {
 }
 
 const (
-	blockWords = 128 // words of the message that are hashed with the same key words
-	blockBytes = 8 * blockWords
+	blockWords = 256 // words of 32 bits of a message that are hashed with the same words of the key
+	blockBytes = 4 * blockWords
 	prime      = 1<<61 - 1 // order of the field in which the blocks are combined
 )
 
-// A hash is an expanded key. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999), which needs one
-// multiplication per 16 bytes, maps each block to 128 bits. A polynomial over a prime field (Carter and Wegman)
-// combines the blocks and the header into one number. Two messages that are chosen without knowledge of the key
-// have the same digest with a probability of about their length in bytes divided by 2^69, or 2^-58 if they are short.
+// A hash is an expanded key. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999) maps each block to 64 bits. It
+// adds a word of the key to each word of the block, multiplies the words of each pair, and adds up the products:
+//
+//	(m0+k0)(m1+k1) + (m2+k2)(m3+k3) + ...
+//
+// A second sum with the words of the key from k2 on (the Toeplitz construction) makes it 128 bits. Two different blocks
+// have the same sums with a probability of 2^-64. Vector instructions compute several products at once
+// (digest_amd64.s). A polynomial over a prime field (Carter and Wegman) combines the blocks and the header into one
+// number. Two messages that are chosen without knowledge of the key have the same digest with a probability of about
+// their length in bytes divided by 2^69, or 2^-58 if they are short.
 type hash struct {
 	point  uint64 // point at which the polynomial is evaluated
 	square uint64 // second power of point
 	cube   uint64 // third power of point
 	// The first words have been drawn from random. A short message needs only a few, and drawing all of them would
 	// take longer than hashing the message.
-	words  [blockWords]uint64
+	words  keyWords
 	drawn  int
 	random *rand.ChaCha8
 }
+
+// keyWords are the words of a key that NH needs for a block.
+type keyWords [blockWords + 2]uint32
 
 func newHash(k key) (h hash) {
 	h.random = rand.NewChaCha8(k)
@@ -65,8 +74,9 @@ func (h *hash) raise() {
 
 // draw draws the words of the key that a message of the given length needs.
 func (h *hash) draw(length int) {
-	for need := min(blockWords, (length+15)/16*2); h.drawn < need; h.drawn++ {
-		h.words[h.drawn] = h.random.Uint64()
+	for need := min(blockWords, (length+7)/8*2) + 2; h.drawn < need; h.drawn += 2 {
+		x := h.random.Uint64()
+		h.words[h.drawn], h.words[h.drawn+1] = uint32(x), uint32(x>>32)
 	}
 }
 
@@ -84,11 +94,11 @@ func (h *hash) digest(m *protection.Message) digest {
 	x = h.step(x, m.Seq&(1<<32-1))
 	x = h.step(x, uint64(len(m.Payload)))
 	b := m.Payload
-	for ; len(b) >= blockBytes; b = b[blockBytes:] {
-		x = h.absorb(x, (*[blockBytes]byte)(b))
+	for ; len(b) > blockBytes; b = b[blockBytes:] {
+		x = h.absorb(x, b[:blockBytes])
 	}
 	if len(b) > 0 {
-		x = h.absorbRest(x, b)
+		x = h.absorb(x, b)
 	}
 	if x >= prime {
 		x -= prime
@@ -96,57 +106,46 @@ func (h *hash) digest(m *protection.Message) digest {
 	return digest(x)
 }
 
-// absorb adds a whole block to the polynomial.
-func (h *hash) absorb(x uint64, b *[blockBytes]byte) uint64 {
-	var hi, lo uint64
-	for i := 0; i < blockWords; i += 8 {
-		hi, lo = addProducts(hi, lo, (*[64]byte)(b[8*i:]), (*[8]uint64)(h.words[i:]))
-	}
-	return h.fold(x, hi, lo)
-}
-
-// absorbRest adds the last block, which is shorter than the others.
-func (h *hash) absorbRest(x uint64, b []byte) uint64 {
-	var hi, lo uint64
-	k := h.words[:]
-	for ; len(b) >= 64; b, k = b[64:], k[8:] {
-		hi, lo = addProducts(hi, lo, (*[64]byte)(b), (*[8]uint64)(k))
-	}
-	for ; len(b) >= 16; b, k = b[16:], k[2:] {
-		hi, lo = addProduct(hi, lo, binary.LittleEndian.Uint64(b)+k[0], binary.LittleEndian.Uint64(b[8:])+k[1])
+// absorb adds a block, of which only the last may be short, to the polynomial.
+func (h *hash) absorb(x uint64, b []byte) uint64 {
+	whole := len(b) &^ (partBytes - 1)
+	s0, s1 := nh(&h.words, b[:whole])
+	b, k := b[whole:], h.words[whole/4:]
+	for ; len(b) >= 8; b, k = b[8:], k[2:] {
+		p0, p1 := products((*[8]byte)(b), (*[4]uint32)(k))
+		s0, s1 = s0+p0, s1+p1
 	}
 	if len(b) > 0 {
-		var last [16]byte
+		var last [8]byte
 		copy(last[:], b)
-		hi, lo = addProduct(hi, lo, binary.LittleEndian.Uint64(last[:])+k[0], binary.LittleEndian.Uint64(last[8:])+k[1])
+		p0, p1 := products(&last, (*[4]uint32)(k))
+		s0, s1 = s0+p0, s1+p1
 	}
-	return h.fold(x, hi, lo)
+	return h.fold(x, s1, s0)
 }
 
-// addProducts adds the products of a part of a block to the 128-bit number hi, lo. To compute all four before adding
-// the first is faster than to add each at once.
-func addProducts(hi, lo uint64, b *[64]byte, k *[8]uint64) (uint64, uint64) {
-	p1, p0 := bits.Mul64(binary.LittleEndian.Uint64(b[0:])+k[0], binary.LittleEndian.Uint64(b[8:])+k[1])
-	q1, q0 := bits.Mul64(binary.LittleEndian.Uint64(b[16:])+k[2], binary.LittleEndian.Uint64(b[24:])+k[3])
-	r1, r0 := bits.Mul64(binary.LittleEndian.Uint64(b[32:])+k[4], binary.LittleEndian.Uint64(b[40:])+k[5])
-	s1, s0 := bits.Mul64(binary.LittleEndian.Uint64(b[48:])+k[6], binary.LittleEndian.Uint64(b[56:])+k[7])
-	lo, carry := bits.Add64(lo, p0, 0)
-	hi, _ = bits.Add64(hi, p1, carry)
-	lo, carry = bits.Add64(lo, q0, 0)
-	hi, _ = bits.Add64(hi, q1, carry)
-	lo, carry = bits.Add64(lo, r0, 0)
-	hi, _ = bits.Add64(hi, r1, carry)
-	lo, carry = bits.Add64(lo, s0, 0)
-	hi, _ = bits.Add64(hi, s1, carry)
-	return hi, lo
+// products returns what a pair of words adds to the two sums of NH.
+func products(pair *[8]byte, k *[4]uint32) (p0, p1 uint64) {
+	m0, m1 := binary.LittleEndian.Uint32(pair[0:]), binary.LittleEndian.Uint32(pair[4:])
+	return uint64(m0+k[0]) * uint64(m1+k[1]), uint64(m0+k[2]) * uint64(m1+k[3])
 }
 
-// addProduct returns the sum of the 128-bit number hi, lo and the product of a and b, modulo 2^128.
-func addProduct(hi, lo, a, b uint64) (uint64, uint64) {
-	p1, p0 := bits.Mul64(a, b)
-	lo, carry := bits.Add64(lo, p0, 0)
-	hi, _ = bits.Add64(hi, p1, carry)
-	return hi, lo
+// partBytes divides the lengths that nh takes.
+const partBytes = 64
+
+// portableNH implements nh for any processor.
+func portableNH(words *keyWords, b []byte) (s0, s1 uint64) {
+	for k := words[:]; len(b) >= partBytes; b, k = b[partBytes:], k[partBytes/4:] {
+		m, k := (*[partBytes]byte)(b), (*[partBytes/4 + 2]uint32)(k)
+		for i := 0; i < partBytes/4; i += 4 {
+			m0, m1 := binary.LittleEndian.Uint32(m[4*i:]), binary.LittleEndian.Uint32(m[4*i+4:])
+			m2, m3 := binary.LittleEndian.Uint32(m[4*i+8:]), binary.LittleEndian.Uint32(m[4*i+12:])
+			k := (*[6]uint32)(k[i:])
+			s0 += uint64(m0+k[0])*uint64(m1+k[1]) + uint64(m2+k[2])*uint64(m3+k[3])
+			s1 += uint64(m0+k[2])*uint64(m1+k[3]) + uint64(m2+k[4])*uint64(m3+k[5])
+		}
+	}
+	return s0, s1
 }
 
 // fold adds 128 bits to the polynomial, as three coefficients below the prime. The result is that of three calls of
@@ -157,6 +156,14 @@ func (h *hash) fold(x, hi, lo uint64) uint64 {
 	s1, s0 = addProduct(s1, s0, lo&(1<<part-1), h.square)
 	s1, s0 = addProduct(s1, s0, x, h.cube)
 	return reduce(s1, s0)
+}
+
+// addProduct returns the sum of the 128-bit number hi, lo and the product of a and b.
+func addProduct(hi, lo, a, b uint64) (uint64, uint64) {
+	p1, p0 := bits.Mul64(a, b)
+	lo, carry := bits.Add64(lo, p0, 0)
+	hi, _ = bits.Add64(hi, p1, carry)
+	return hi, lo
 }
 
 // step adds a coefficient below the prime.
