@@ -1,6 +1,8 @@
 package replication
 
 import (
+	"slices"
+
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -11,7 +13,9 @@ import (
 type core struct {
 	self view.Process
 	v    view.View
-	live [][]view.Process // per rank: its live replicas, lowest index first
+	// live contains, per rank, its live replicas: the master first, and then by index. The other ranks wait for
+	// masters, so a frame for all replicas of a rank goes to the master first.
+	live [][]view.Process
 	// others contains the live replicas of this process's rank without itself. It is empty once this
 	// process is out of the view.
 	others   []view.Process
@@ -25,6 +29,9 @@ func (c *core) adopt(v view.View) {
 	c.live = make([][]view.Process, v.N)
 	for rank := range c.live {
 		c.live[rank] = v.LiveReplicas(rank)
+		if master, ok := v.Master(rank); ok {
+			toFront(c.live[rank], master)
+		}
 	}
 	c.others = nil
 	if !c.active() {
@@ -35,6 +42,13 @@ func (c *core) adopt(v view.View) {
 			c.others = append(c.others, q)
 		}
 	}
+}
+
+// toFront moves p to the front of ps, which contains it. The order of the others stays.
+func toFront(ps []view.Process, p view.Process) {
+	i := slices.Index(ps, p)
+	copy(ps[1:i+1], ps[:i])
+	ps[0] = p
 }
 
 // active reports whether this process is live in its view. A process that is out of the view does nothing (R5).

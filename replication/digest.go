@@ -30,32 +30,60 @@ func keyFor(secret Secret, s stream, first uint64) key {
 }
 
 const (
-	blockWords = 32 // words of the message that are hashed with the same key words
-	blockBytes = 8 * blockWords
+	blockWords = 256 // words of 32 bits of a message that are hashed with the same words of the key
+	blockBytes = 4 * blockWords
 	prime      = 1<<61 - 1 // order of the field in which the blocks are combined
 )
 
-// A hash is an expanded key. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999), which needs one
-// multiplication per 16 bytes, maps each block to 128 bits. A polynomial over a prime field (Carter and Wegman)
-// combines the blocks and the header into one number. Two messages that are chosen without knowledge of the key
-// have the same digest with a probability of about their length in bytes divided by 2^67.
+// A hash is an expanded key. NH (Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC, 1999) maps each block to 64 bits. It
+// adds a word of the key to each word of the block, multiplies the words of each pair, and adds up the products:
+//
+//	(m0+k0)(m1+k1) + (m2+k2)(m3+k3) + ...
+//
+// A second sum with the words of the key from k2 on (the Toeplitz construction) makes it 128 bits. Two different blocks
+// have the same sums with a probability of 2^-64. Vector instructions compute several products at once
+// (digest_amd64.s). A polynomial over a prime field (Carter and Wegman) combines the blocks and the header into one
+// number. Two messages that are chosen without knowledge of the key have the same digest with a probability of about
+// their length in bytes divided by 2^69, or 2^-58 if they are short.
 type hash struct {
-	words [blockWords]uint64
-	point uint64 // point at which the polynomial is evaluated
+	point  uint64 // point at which the polynomial is evaluated
+	square uint64 // second power of point
+	cube   uint64 // third power of point
+	// The first words have been drawn from random. A short message needs only a few, and drawing all of them would
+	// take longer than hashing the message.
+	words  keyWords
+	drawn  int
+	random *rand.ChaCha8
 }
 
+// keyWords are the words of a key that NH needs for a block.
+type keyWords [blockWords + 2]uint32
+
 func newHash(k key) (h hash) {
-	random := rand.NewChaCha8(k)
-	for i := range h.words {
-		h.words[i] = random.Uint64()
-	}
-	h.point = random.Uint64() & prime
+	h.random = rand.NewChaCha8(k)
+	h.point = h.random.Uint64() & prime
+	h.raise()
 	return h
+}
+
+// raise computes the powers of the point.
+func (h *hash) raise() {
+	h.square = h.step(h.point, 0)
+	h.cube = h.step(h.square, 0)
+}
+
+// draw draws the words of the key that a message of the given length needs.
+func (h *hash) draw(length int) {
+	for need := min(blockWords, (length+7)/8*2) + 2; h.drawn < need; h.drawn += 2 {
+		x := h.random.Uint64()
+		h.words[h.drawn], h.words[h.drawn+1] = uint32(x), uint32(x>>32)
+	}
 }
 
 // digest returns the digest of m. It does not cover context, source and destination, which the
 // acknowledgement names.
 func (h *hash) digest(m *protection.Message) digest {
+	h.draw(len(m.Payload))
 	sync := uint64(0)
 	if m.Sync {
 		sync = 1 << 32
@@ -66,13 +94,11 @@ func (h *hash) digest(m *protection.Message) digest {
 	x = h.step(x, m.Seq&(1<<32-1))
 	x = h.step(x, uint64(len(m.Payload)))
 	b := m.Payload
-	for ; len(b) >= blockBytes; b = b[blockBytes:] {
-		x = h.absorb(x, (*[blockBytes]byte)(b))
+	for ; len(b) > blockBytes; b = b[blockBytes:] {
+		x = h.absorb(x, b[:blockBytes])
 	}
 	if len(b) > 0 {
-		var last [blockBytes]byte
-		copy(last[:], b)
-		x = h.absorbPairs(x, last[:(len(b)+15)&^15])
+		x = h.absorb(x, b)
 	}
 	if x >= prime {
 		x -= prime
@@ -80,52 +106,74 @@ func (h *hash) digest(m *protection.Message) digest {
 	return digest(x)
 }
 
-// absorb adds a whole block to the polynomial.
-func (h *hash) absorb(x uint64, b *[blockBytes]byte) uint64 {
-	var hi, lo, carry uint64
-	for i := 0; i < blockWords; i += 8 {
-		at := b[8*i : 8*i+64 : 8*i+64]
-		k := h.words[i : i+8 : i+8]
-		p1, p0 := bits.Mul64(binary.LittleEndian.Uint64(at)+k[0], binary.LittleEndian.Uint64(at[8:])+k[1])
-		q1, q0 := bits.Mul64(binary.LittleEndian.Uint64(at[16:])+k[2], binary.LittleEndian.Uint64(at[24:])+k[3])
-		r1, r0 := bits.Mul64(binary.LittleEndian.Uint64(at[32:])+k[4], binary.LittleEndian.Uint64(at[40:])+k[5])
-		s1, s0 := bits.Mul64(binary.LittleEndian.Uint64(at[48:])+k[6], binary.LittleEndian.Uint64(at[56:])+k[7])
-		lo, carry = bits.Add64(lo, p0, 0)
-		hi, _ = bits.Add64(hi, p1, carry)
-		lo, carry = bits.Add64(lo, q0, 0)
-		hi, _ = bits.Add64(hi, q1, carry)
-		lo, carry = bits.Add64(lo, r0, 0)
-		hi, _ = bits.Add64(hi, r1, carry)
-		lo, carry = bits.Add64(lo, s0, 0)
-		hi, _ = bits.Add64(hi, s1, carry)
+// absorb adds a block, of which only the last may be short, to the polynomial.
+func (h *hash) absorb(x uint64, b []byte) uint64 {
+	whole := len(b) &^ (partBytes - 1)
+	s0, s1 := nh(&h.words, b[:whole])
+	b, k := b[whole:], h.words[whole/4:]
+	for ; len(b) >= 8; b, k = b[8:], k[2:] {
+		p0, p1 := products((*[8]byte)(b), (*[4]uint32)(k))
+		s0, s1 = s0+p0, s1+p1
 	}
-	return h.fold(x, hi, lo)
+	if len(b) > 0 {
+		var last [8]byte
+		copy(last[:], b)
+		p0, p1 := products(&last, (*[4]uint32)(k))
+		s0, s1 = s0+p0, s1+p1
+	}
+	return h.fold(x, s1, s0)
 }
 
-// absorbPairs adds the last block, whose length is a multiple of 16 bytes.
-func (h *hash) absorbPairs(x uint64, b []byte) uint64 {
-	var hi, lo uint64
-	for i := 0; len(b) >= 16; i, b = i+2, b[16:] {
-		p1, p0 := bits.Mul64(binary.LittleEndian.Uint64(b)+h.words[i], binary.LittleEndian.Uint64(b[8:])+h.words[i+1])
-		var carry uint64
-		lo, carry = bits.Add64(lo, p0, 0)
-		hi, _ = bits.Add64(hi, p1, carry)
-	}
-	return h.fold(x, hi, lo)
+// products returns what a pair of words adds to the two sums of NH.
+func products(pair *[8]byte, k *[4]uint32) (p0, p1 uint64) {
+	m0, m1 := binary.LittleEndian.Uint32(pair[0:]), binary.LittleEndian.Uint32(pair[4:])
+	return uint64(m0+k[0]) * uint64(m1+k[1]), uint64(m0+k[2]) * uint64(m1+k[3])
 }
 
-// fold adds 128 bits to the polynomial, as three coefficients below the prime.
+// partBytes divides the lengths that nh takes.
+const partBytes = 64
+
+// portableNH implements nh for any processor.
+func portableNH(words *keyWords, b []byte) (s0, s1 uint64) {
+	for k := words[:]; len(b) >= partBytes; b, k = b[partBytes:], k[partBytes/4:] {
+		m, k := (*[partBytes]byte)(b), (*[partBytes/4 + 2]uint32)(k)
+		for i := 0; i < partBytes/4; i += 4 {
+			m0, m1 := binary.LittleEndian.Uint32(m[4*i:]), binary.LittleEndian.Uint32(m[4*i+4:])
+			m2, m3 := binary.LittleEndian.Uint32(m[4*i+8:]), binary.LittleEndian.Uint32(m[4*i+12:])
+			k := (*[6]uint32)(k[i:])
+			s0 += uint64(m0+k[0])*uint64(m1+k[1]) + uint64(m2+k[2])*uint64(m3+k[3])
+			s1 += uint64(m0+k[2])*uint64(m1+k[3]) + uint64(m2+k[4])*uint64(m3+k[5])
+		}
+	}
+	return s0, s1
+}
+
+// fold adds 128 bits to the polynomial, as three coefficients below the prime. The result is that of three calls of
+// step, but no multiplication waits for another, and the sum is reduced only once.
 func (h *hash) fold(x, hi, lo uint64) uint64 {
 	const part = 43
-	x = h.step(x, lo&(1<<part-1))
-	x = h.step(x, (lo>>part|hi<<(64-part))&(1<<part-1))
-	return h.step(x, hi>>(2*part-64))
+	s1, s0 := addProduct(0, hi>>(2*part-64), (lo>>part|hi<<(64-part))&(1<<part-1), h.point)
+	s1, s0 = addProduct(s1, s0, lo&(1<<part-1), h.square)
+	s1, s0 = addProduct(s1, s0, x, h.cube)
+	return reduce(s1, s0)
 }
 
-// step adds a coefficient below the prime. The result is at most two above the prime.
+// addProduct returns the sum of the 128-bit number hi, lo and the product of a and b.
+func addProduct(hi, lo, a, b uint64) (uint64, uint64) {
+	p1, p0 := bits.Mul64(a, b)
+	lo, carry := bits.Add64(lo, p0, 0)
+	hi, _ = bits.Add64(hi, p1, carry)
+	return hi, lo
+}
+
+// step adds a coefficient below the prime.
 func (h *hash) step(x, coefficient uint64) uint64 {
-	hi, lo := bits.Mul64(x, h.point)
-	x = lo&prime + (lo>>61 | hi<<3) + coefficient
-	x = x&prime + x>>61
-	return x
+	return reduce(addProduct(0, coefficient, x, h.point))
+}
+
+// reduce reduces the number hi, lo, which is below 2^123, modulo the prime. The result is at most two above the
+// prime.
+func reduce(hi, lo uint64) uint64 {
+	x := lo&prime + (lo>>61 | hi<<3)
+	return x&prime + x>>61
 }

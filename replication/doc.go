@@ -43,11 +43,12 @@
 //
 // The digest is a universal hash (digest.go), not a cryptographic hash. Without special instructions a processor
 // computes SHA-256 at 0.35 GB/s, a fifth of the throughput of a channel. Each message is hashed by its receiver,
-// and by each of its source's replicas for each receiver. The universal hash reaches 7 GB/s in plain Go. A
-// universal hash is secure only while its key is secret. Here only the receiver knows the key until it has
-// received the messages, and the acknowledgement that reveals the key is the last use of the key. A lying peer
-// would have to change a message so that the digest stays the same under a key that is drawn later. The
-// probability is 2^-47 for 1 MiB. Even 64 bits of SHA-256 without a key would not be much better.
+// and by each of its source's replicas for each receiver. The universal hash reaches 37 GB/s on a recent server
+// processor, and 7 GB/s without its vector instructions. A universal hash is secure only while its key is secret.
+// Here only the receiver knows the key until it has received the messages, and the acknowledgement that reveals the
+// key is the last use of the key. A lying peer would have to change a message so that the digest stays the same under
+// a key that is drawn later. The probability is 2^-49 for 1 MiB. Even 64 bits of SHA-256 without a key would not be
+// much better.
 //
 // A replica that is asked about a dispute waits for the receiver's own acknowledgement, because the disputing
 // replica may lie. If all receivers have acknowledged the message and it was dropped, the replica can only state

@@ -106,6 +106,29 @@ func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
 	}
 }
 
+// TestMastersAreServedFirst checks that the new master of a rank gets messages and acknowledgements before the other
+// replicas of the rank.
+func TestMastersAreServedFirst(t *testing.T) {
+	v, _ := view.New(2, 3).Promote(view.Process{Rank: 1, Replica: 2})
+	p := New(view.Process{Rank: 0}, v, Secret{})
+	want := []view.Process{{Rank: 1, Replica: 2}, {Rank: 1, Replica: 0}, {Rank: 1, Replica: 1}}
+	expect := func(what string, out protection.Output) {
+		t.Helper()
+		var got []view.Process
+		for _, e := range out.Send {
+			got = append(got, e.To)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s to %v, want %v", what, got, want)
+		}
+	}
+	expect("a message", p.Send(protection.Message{Dest: 1}))
+	if _, err := p.Receive(want[0], data(1, 1, nil)); err != nil {
+		t.Fatal(err)
+	}
+	expect("an acknowledgement", p.Tick())
+}
+
 func TestSelfMessagesAreDeliveredLocally(t *testing.T) {
 	for k := range 2 {
 		p := New(view.Process{Rank: 1, Replica: k}, view.New(2, 2), Secret{})

@@ -41,15 +41,20 @@ func (o *outlet) writeNow() {
 // writeTo before it releases the mutex.
 func (c *connections) deferWrites(rank int) { c.writes = rank }
 
-// writeTo writes the frames that put left to the calling goroutine because of deferWrites. e.mu is
-// held, but not while it writes.
+// writeTo writes the frames that put left to the calling goroutine because of deferWrites. It begins
+// with the master, because the other ranks wait for masters. e.mu is held, but not while it writes.
 func (c *connections) writeTo(rank int) {
 	if c.writes != rank {
 		return
 	}
 	c.writes = noRank
-	for k := range c.replicas {
-		o := c.outlets[c.index(view.Process{Rank: rank, Replica: k})]
+	replicas, first := c.replicas, c.e.view.Masters[rank] // of this view: it may change below
+	for k := range replicas {
+		to := view.Process{Rank: rank, Replica: first + k}
+		if to.Replica >= replicas {
+			to.Replica -= replicas
+		}
+		o := c.outlets[c.index(to)]
 		if o != nil && o.ring == nil && o.written < len(o.queue) {
 			o.writeNow()
 		}
