@@ -25,6 +25,39 @@ func (c *Comm) Dup() (*Comm, error) {
 	return c.created("Dup", d, err == nil, err)
 }
 
+// Idup is the nonblocking form of Dup. The communicator that it returns cannot be used until the
+// request is complete: calls on it fail with ErrComm. Copy functions of attributes are called by Idup
+// itself. All ranks of c call Idup.
+func (c *Comm) Idup() (*Comm, *Request, error) {
+	const op = "Idup"
+	if err := c.check(op); err != nil {
+		return nil, nil, err
+	}
+	if err := c.agree(op, plainCall(""), nil); err != nil {
+		return nil, nil, err
+	}
+	d, local, compared, description := c.heir(), c.heir(), c.lastCompared(), ""
+	if compared != nil {
+		description = compared.call
+	}
+	d.topology = c.topology
+	r, err := core.Idup(&c.base, &d.base, &local.base, op, description, func(duplicate func() error) error {
+		if compared == nil {
+			return duplicate()
+		}
+		if err := compared.wait(); err != nil {
+			return err
+		}
+		c.calls(core.ManagementSlot, compared.call)
+		defer c.calls(core.ManagementSlot, "")
+		return duplicate()
+	})
+	if err != nil {
+		return nil, nil, errorOf(op, err)
+	}
+	return d, (*Request)(r), nil
+}
+
 // heir returns the memory for a communicator that is created from c.
 func (c *Comm) heir() *Comm {
 	d := &Comm{world: c.world}
@@ -116,6 +149,26 @@ func (c *Comm) Create(g Group) (*Comm, error) {
 	d := c.heir()
 	member, err := core.Create(&c.base, &d.base, g.core())
 	return c.created("Create", d, member, err)
+}
+
+// CreateGroup creates a communicator of the members of g, which are ranks of c, in the order of g.
+// Unlike with Create, only the members call CreateGroup, with the same group and tag; the other ranks
+// of c take no part. The tag distinguishes calls that different goroutines make at the same time. With
+// replicas, only one goroutine at a time may call CreateGroup on c. A rank that is not a member of g
+// gets nil at once.
+func (c *Comm) CreateGroup(g Group, tag int) (*Comm, error) {
+	const op = "CreateGroup"
+	if err := c.checkIntra(op); err != nil {
+		return nil, err
+	}
+	if c.world.checks {
+		call := plainCall(fmt.Sprintf("%d members, tag %d", g.Size(), tag))
+		call.Op, call.Where = op, core.Caller()
+		c.calls(core.GroupSlot, call.Within(c.title()))
+	}
+	d := c.heir()
+	member, err := core.CreateGroup(&c.base, &d.base, g.core(), tag)
+	return c.created(op, d, member, err)
 }
 
 // Free ends c: later calls on it fail with ErrComm. Sends and receives in progress still complete.

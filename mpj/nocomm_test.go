@@ -129,6 +129,8 @@ var everyCall = []struct {
 	{"AttrPut", func(c *Comm) error { return AttrPut(c, intKey, 1) }},
 	{"AttrDelete", func(c *Comm) error { return AttrDelete(c, intKey) }},
 	{"Dup", func(c *Comm) error { _, err := c.Dup(); return err }},
+	{"Idup", func(c *Comm) error { _, _, err := c.Idup(); return err }},
+	{"CreateGroup", func(c *Comm) error { _, err := c.CreateGroup(GroupEmpty, 0); return err }},
 	{"Split", func(c *Comm) error { _, err := c.Split(0, 0); return err }},
 	{"SplitType", func(c *Comm) error { _, err := c.SplitType(SplitMachine, 0); return err }},
 	{"Create", func(c *Comm) error { _, err := c.Create(GroupEmpty); return err }},

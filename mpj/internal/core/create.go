@@ -40,19 +40,26 @@ func Dup(c, d, local *Comm) error {
 }
 
 func (c *Comm) dup(d, local *Comm) error {
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l := c.descend()
 	id, err := c.identify(l, c.agreement())
 	if err != nil {
 		return err
 	}
-	if c.local != nil {
-		c.inter(d, local, id, l, c.Group().Members, c.NamedGroup().Members)
-	} else {
-		c.child(d, id, l, c.NamedGroup().Members)
-	}
+	c.resemble(d, local, l)
+	d.enter(id)
 	return nil
+}
+
+// resemble makes d a communicator with the ranks of c, which has no id yet. If c is an
+// intercommunicator, local becomes the communicator of its local group.
+func (c *Comm) resemble(d, local *Comm, l lineage) {
+	if c.local != nil {
+		c.equipInter(d, local, l, c.Group().Members, c.NamedGroup().Members)
+	} else {
+		c.equip(d, l, c.NamedGroup().Members)
+	}
 }
 
 // agreement returns the agreement among all ranks of c.
@@ -71,7 +78,7 @@ func Form(c, d *Comm, numbers []int64, judge func(all []int64) error, members fu
 	if err := c.CheckIntra(); err != nil {
 		return false, err
 	}
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l := c.descend()
 	all, err := c.gatherAll(numbers...)
@@ -194,12 +201,26 @@ func Free(c *Comm) error {
 
 // child makes d the communicator with the given id and world ranks, which include this process.
 func (c *Comm) child(d *Comm, id uint32, l lineage, members []int) {
-	d.engine, d.process, d.id, d.lineage = c.engine, c.process, id, l
+	c.equip(d, l, members)
+	d.enter(id)
+}
+
+// equip makes d a communicator of the given world ranks, which has no id yet.
+func (c *Comm) equip(d *Comm, l lineage, members []int) {
+	d.engine, d.process, d.lineage = c.engine, c.process, l
 	d.address(members)
 	d.size = len(members)
 	d.rank = d.RankOf(c.process.rank)
 	d.handler = c.Handler()
-	c.process.ids.set(id, d)
+}
+
+// enter gives d its id. The local group of an intercommunicator has the same id.
+func (c *Comm) enter(id uint32) {
+	c.id = id
+	if c.local != nil {
+		c.local.id = id
+	}
+	c.process.ids.set(id, c)
 }
 
 // address makes members, which are world ranks, the ranks that messages on c address.

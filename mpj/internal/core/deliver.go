@@ -5,7 +5,7 @@ import "github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 // DeliverAll sends mail[i] to each rank i, and returns the numbers that each rank has sent to this
 // rank. The count of numbers of each rank is a multiple of width. All ranks of c call DeliverAll.
 func DeliverAll(c *Comm, mail [][]int64, width int) ([][]int64, error) {
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	context := c.Context(ManagementSlot)
 	came := make([][]int64, c.size)

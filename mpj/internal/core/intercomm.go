@@ -34,7 +34,7 @@ func IntercommCreate(c, d, local *Comm, localLeader int, peer *Comm, remoteLeade
 	if err := CheckLocalLeader(c, localLeader); err != nil {
 		return err
 	}
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l, group := c.descend(), c.NamedGroup()
 	s := span{local: c, leader: localLeader, swap: func(send, recv []byte) error {
@@ -157,11 +157,16 @@ func (s span) every(l lineage, v vote) (vote, error) {
 // inter makes x the intercommunicator with the given id and groups of world ranks, and d the
 // communicator of its local group.
 func (c *Comm) inter(x, d *Comm, id uint32, l lineage, local, remote []int) {
-	c.child(d, id, l, local)
-	x.engine, x.process, x.id, x.lineage = c.engine, c.process, id, l
+	c.equipInter(x, d, l, local, remote)
+	x.enter(id)
+}
+
+// equipInter is inter for an intercommunicator that has no id yet.
+func (c *Comm) equipInter(x, d *Comm, l lineage, local, remote []int) {
+	c.equip(d, l, local)
+	x.engine, x.process, x.lineage = c.engine, c.process, l
 	x.local, x.rank, x.size, x.handler = d, d.rank, d.size, d.handler
 	x.address(remote)
-	c.process.ids.set(id, x)
 }
 
 // span returns the span of intercommunicator c. The leader of each group is its rank 0.
@@ -187,7 +192,7 @@ func Merge(c, d *Comm, high bool) error {
 	if err := c.CheckInter(); err != nil {
 		return err
 	}
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l := c.descend()
 	var flag int64

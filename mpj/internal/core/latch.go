@@ -4,5 +4,5 @@ package core
 
 import "sync/atomic"
 
-// A latch is a flag that is set once and read in every call.
+// A latch is a flag that rarely changes and is read in every call.
 type latch = atomic.Bool

@@ -1,6 +1,6 @@
 package core
 
-// A latch is a flag that is set once and read in every call. A module has one thread, so a latch
+// A latch is a flag that rarely changes and is read in every call. A module has one thread, so a latch
 // needs no atomic operations, which Go would compile to function calls.
 type latch bool
 
