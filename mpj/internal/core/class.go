@@ -21,6 +21,7 @@ const (
 	ErrArg         Class = 13
 	ErrTruncate    Class = 15
 	ErrOther       Class = 16
+	ErrInStatus    Class = 17
 	ErrPending     Class = 18
 	ErrKeyval      Class = 36
 	ErrUnsupported Class = 55 // MPI_ERR_UNSUPPORTED_OPERATION
@@ -48,6 +49,7 @@ var classTexts = map[Class]string{
 	ErrDims:        "invalid dimensions",
 	ErrFinalized:   "the world is finalized",
 	ErrGroup:       "invalid group",
+	ErrInStatus:    "a request failed",
 	ErrKeyval:      "invalid attribute key",
 	ErrOp:          "invalid operation",
 	ErrOther:       "failed",
