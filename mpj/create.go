@@ -12,24 +12,34 @@ import (
 // Dup returns a communicator with the ranks, the topology and the error handler of c, and with new
 // contexts. Copy functions decide which attributes it gets. All ranks of c call Dup. A library
 // duplicates the communicator that it is given, to separate its messages from those of the program.
-func (c *Comm) Dup() (*Comm, error) {
-	if err := c.check("Dup"); err != nil {
+// The duplicate has no hints.
+func (c *Comm) Dup() (*Comm, error) { return c.dup("Dup", nil) }
+
+// DupWithInfo is Dup with the hints of the duplicate.
+func (c *Comm) DupWithInfo(x *Info) (*Comm, error) { return c.dup("DupWithInfo", x) }
+
+func (c *Comm) dup(op string, x *Info) (*Comm, error) {
+	if err := c.check(op); err != nil {
 		return nil, err
 	}
-	if err := c.agree("Dup", plainCall(""), nil); err != nil {
+	if err := c.agree(op, plainCall(""), nil); err != nil {
 		return nil, err
 	}
 	d, local := c.heir(), c.heir()
 	d.topology = c.topology
-	err := core.Dup(&c.base, &d.base, &local.base)
-	return c.created("Dup", d, err == nil, err)
+	err := core.Dup(&c.base, &d.base, &local.base, (*core.Info)(x))
+	return c.created(op, d, err == nil, err)
 }
 
 // Idup is the nonblocking form of Dup. The communicator that it returns cannot be used until the
 // request is complete: calls on it fail with ErrComm. Copy functions of attributes are called by Idup
 // itself. All ranks of c call Idup.
-func (c *Comm) Idup() (*Comm, *Request, error) {
-	const op = "Idup"
+func (c *Comm) Idup() (*Comm, *Request, error) { return c.idup("Idup", nil) }
+
+// IdupWithInfo is Idup with the hints of the duplicate.
+func (c *Comm) IdupWithInfo(x *Info) (*Comm, *Request, error) { return c.idup("IdupWithInfo", x) }
+
+func (c *Comm) idup(op string, x *Info) (*Comm, *Request, error) {
 	if err := c.check(op); err != nil {
 		return nil, nil, err
 	}
@@ -41,7 +51,7 @@ func (c *Comm) Idup() (*Comm, *Request, error) {
 		description = compared.call
 	}
 	d.topology = c.topology
-	r, err := core.Idup(&c.base, &d.base, &local.base, op, description, func(duplicate func() error) error {
+	r, err := core.Idup(&c.base, &d.base, &local.base, (*core.Info)(x), op, description, func(duplicate func() error) error {
 		if compared == nil {
 			return duplicate()
 		}

@@ -44,6 +44,7 @@ type Comm struct {
 	name       string
 	handler    any         // error handler of the interface for programs
 	attributes []attribute // in the order in which they were set
+	hints      []hint      // set with an Info
 }
 
 // WorldID and SelfID are the ids of the world communicator and of the communicator that contains

@@ -26,9 +26,9 @@ func NewSelf(c, d *Comm) {
 }
 
 // Dup makes d a communicator with the ranks of c and with new contexts. The copy functions decide
-// which attributes it gets. If c is an intercommunicator, local becomes the communicator of its local
+// which attributes it gets. Its hints are those of x, which may be nil. If c is an intercommunicator, local becomes the communicator of its local
 // group. All ranks of c call Dup.
-func Dup(c, d, local *Comm) error {
+func Dup(c, d, local *Comm, x *Info) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -36,6 +36,7 @@ func Dup(c, d, local *Comm) error {
 		return c.wrap(err)
 	}
 	c.copyAttributes(d)
+	d.addHints(x)
 	return nil
 }
 

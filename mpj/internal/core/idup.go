@@ -2,7 +2,7 @@ package core
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 
-// Idup is the nonblocking form of Dup. d has its ranks and attributes at once. Until the request is
+// Idup is the nonblocking form of Dup. d has its ranks, attributes and hints at once. Until the request is
 // complete, every call on d fails. carryOut carries out the duplication: it calls duplicate, or
 // returns an error if the ranks make different calls. All ranks of c call Idup.
 //
@@ -12,13 +12,14 @@ import "github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 //	Idup  |-- agreement --|
 //	Idup   ................|-- agreement --|
 //	Dup      ...............................|-- agreement --|
-func Idup(c, d, local *Comm, call, description string, carryOut func(duplicate func() error) error) (*Request, error) {
+func Idup(c, d, local *Comm, x *Info, call, description string, carryOut func(duplicate func() error) error) (*Request, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	before, done, l := c.queueIdup()
 	c.resemble(d, local, l)
 	c.copyAttributes(d)
+	d.addHints(x)
 	d.freed.Store(true)
 	d.incomplete.Store(true)
 	r := c.engine.Begin()

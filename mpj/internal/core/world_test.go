@@ -60,7 +60,7 @@ func TestUsedCommunicatorIDsAreSkipped(t *testing.T) {
 			}
 		}
 		d := new(Comm)
-		if err := Dup(world, d, nil); err != nil {
+		if err := Dup(world, d, nil, nil); err != nil {
 			return err
 		}
 		if want := world.lineage.next(1).candidate(10); d.ID() != want {
@@ -111,7 +111,7 @@ func TestIdupIsRefusedUntilItIsComplete(t *testing.T) {
 				return err
 			}
 		}
-		r, err := Idup(world, d, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
+		r, err := Idup(world, d, nil, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func TestIdupFailsIfTheRanksDiffer(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := Idup(world, d, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
+		r, err := Idup(world, d, nil, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
 		if err != nil {
 			return err
 		}
@@ -193,7 +193,7 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 		{"freeing the world", Free, ErrComm, `"world" cannot be freed`},
 		{"a freed communicator", func(w *Comm) error {
 			d := new(Comm)
-			if err := Dup(w, d, nil); err != nil {
+			if err := Dup(w, d, nil, nil); err != nil {
 				return err
 			}
 			d.SetName("copy")
