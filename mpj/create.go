@@ -86,7 +86,18 @@ func (c *Comm) created(op string, d *Comm, member bool, err error) (*Comm, error
 // Split creates one communicator for each color, which contains all ranks that pass that color.
 // Ranks are ordered by key, and ranks with equal keys by their rank in c. A rank that passes
 // Undefined as color gets nil. All ranks of c call Split.
-func (c *Comm) Split(color, key int) (*Comm, error) { return c.split("Split", color, key) }
+//
+// If c is an intercommunicator, Split creates intercommunicators of the ranks of both groups that pass
+// the same color. A rank whose color no rank of the other group passes gets nil.
+func (c *Comm) Split(color, key int) (*Comm, error) {
+	if c == nil || !c.TestInter() {
+		return c.split("Split", color, key)
+	}
+	own := fmt.Sprintf("color %d, key %d", color, key)
+	return c.createInter("Split", own, func(d, local *core.Comm) (bool, error) {
+		return core.SplitInter(&c.base, d, local, color, key)
+	})
+}
 
 // A SplitKind selects the ranks that SplitType groups together.
 type SplitKind int
@@ -147,7 +158,17 @@ func (c *Comm) splitOff(op string, color, key int) (*Comm, error) {
 // Create creates a communicator of the members of g, which are ranks of c, in the order of g. All
 // ranks of c call Create, with the same group or with disjoint groups. A rank that is not a member
 // of the group that it passes gets nil.
+//
+// If c is an intercommunicator, g is a part of its local group, and all ranks of the local group pass
+// the same g. Create then creates an intercommunicator of the two groups that the local and the remote
+// ranks pass. If either is empty, all ranks get nil.
 func (c *Comm) Create(g Group) (*Comm, error) {
+	if c != nil && c.TestInter() {
+		own := fmt.Sprintf("%d members", g.Size())
+		return c.createInter("Create", own, func(d, local *core.Comm) (bool, error) {
+			return core.CreateInter(&c.base, d, local, g.core())
+		})
+	}
 	if err := c.checkIntra("Create"); err != nil {
 		return nil, err
 	}

@@ -181,6 +181,8 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 	}{
 		{"no communicator", func(*Comm) error { return (*Comm)(nil).Check() }, ErrComm, "which is nil"},
 		{"no intercommunicator", func(w *Comm) error { return Merge(w, nil, true) }, ErrComm, "is not an intercommunicator"},
+		{"splitting no intercommunicator", func(w *Comm) error { return second(SplitInter(w, nil, nil, 0, 0)) }, ErrComm, "is not an intercommunicator"},
+		{"creating from no intercommunicator", func(w *Comm) error { return second(CreateInter(w, nil, nil, Group{})) }, ErrComm, "is not an intercommunicator"},
 		{"a destination outside", func(w *Comm) error { return w.CheckDest(2, 0) }, ErrRank, "dest 2, ranks are 0..1"},
 		{"a wildcard as destination", func(w *Comm) error { return w.CheckDest(AnySource, 0) }, ErrRank, "dest -1"},
 		{"a wildcard as tag of a send", func(w *Comm) error { return w.CheckDest(0, AnyTag) }, ErrTag, "tag -1"},
