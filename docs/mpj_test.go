@@ -129,7 +129,7 @@ func TestNamesOfTheTablesExist(t *testing.T) {
 }
 
 // beside lists functions that are not operations of MPI.
-var beside = []string{"Error.Error", "Error.Unwrap", "Class.Error", "Comparison.String", "Topology.String"}
+var beside = []string{"Error.Error", "Error.Unwrap", "RequestsError.Error", "RequestsError.Unwrap", "Class.Error", "Comparison.String", "Topology.String"}
 
 // TestFunctionsAreInTheTables checks that each function and method of the package is in the tables, once.
 func TestFunctionsAreInTheTables(t *testing.T) {

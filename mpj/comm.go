@@ -42,7 +42,7 @@ type Comm struct {
 	failures   collective.Failures
 
 	mu       sync.Mutex        // guards the fields below
-	called   map[uint32]string // with checks: last collective in each slot; blocking collectives are in collectiveSlot
+	called   map[uint32]string // with checks: last collective in each slot; calledIn describes which slots
 	compared *comparison       // with checks: comparison of the last collective
 }
 

@@ -124,7 +124,11 @@ func (t Datatype[T]) Subarray(sizes, subsizes, starts []int) Datatype[T] {
 }
 
 // Resized returns t with the given lower bound and extent, in bytes, which determine the positions
-// of consecutive items. The data within an item does not move.
+// of consecutive items. The data within an item does not move. extent may be negative: each item then
+// lies before the previous one.
+//
+// If a datatype combines resized datatypes with others, only the resized ones determine its bounds, as
+// in MPI. Subarray also counts as resized, and TypeStructOf does not.
 func (t Datatype[T]) Resized(lb, extent int) Datatype[T] {
 	return t.derive("Resized", func(l *layout.Layout) (*layout.Layout, error) {
 		return layout.Resized(l, lb, extent)

@@ -104,12 +104,14 @@ func (c *Comm) calls(slot uint32, call string) {
 }
 
 // calledIn returns the collective that uses a slot. Blocking collectives use several slots, but
-// only one runs at a time, so they are all recorded under collectiveSlot.
+// only one runs at a time, so they are all recorded under collectiveSlot. Idup and CreateGroup are
+// recorded under the slots that they use.
 func (c *Comm) calledIn(slot uint32) string {
-	if slot < operationSlot && slot != checkSlot {
-		slot = collectiveSlot
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cmp.Or(c.called[slot], "a collective of a communicator")
+	call := c.called[slot]
+	if slot < operationSlot && slot != checkSlot {
+		call = cmp.Or(call, c.called[collectiveSlot])
+	}
+	return cmp.Or(call, "a collective of a communicator")
 }

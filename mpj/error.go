@@ -19,6 +19,11 @@ const (
 	ErrDeadlock  Class = "deadlock"
 	ErrDims      Class = "invalid dimensions"
 	ErrGroup     Class = "invalid group"
+	ErrInfo      Class = "invalid info object"
+	ErrInfoKey   Class = "invalid info key"
+	ErrInfoNoKey Class = "no such info key"
+	ErrInfoValue Class = "invalid info value"
+	ErrInStatus  Class = "a request failed"
 	ErrKeyval    Class = "invalid attribute key"
 	ErrTopology  Class = "invalid topology"
 	ErrBuffer    Class = "buffers of unequal or too small length"
@@ -43,7 +48,8 @@ const (
 // Error makes a Class usable with errors.Is.
 func (c Class) Error() string { return string(c) }
 
-// An Error is the error type that all functions of this package return.
+// An Error is the error type that the functions of this package return. Functions for several requests
+// also return a *RequestsError, which contains an error for each request.
 type Error struct {
 	Class  Class
 	Op     string // function that failed, such as "Recv"

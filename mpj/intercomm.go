@@ -8,7 +8,8 @@ import (
 
 // An intercommunicator connects two disjoint groups of processes. Rank and Size refer to the local
 // group; messages address ranks of the remote group. An intercommunicator supports point-to-point
-// messages, Dup, Merge and Free. For collectives, Merge it into an ordinary communicator.
+// messages, Dup, Split, Create, Merge and Free. For collectives, Merge it into an ordinary
+// communicator.
 //
 //	local group          remote group
 //	0  1  2 -- Send(c, b, 1) --> 0  1
@@ -37,6 +38,20 @@ func (c *Comm) IntercommCreate(localLeader int, peer *Comm, remoteLeader, tag in
 	d, local := c.heir(), c.heir()
 	err := core.IntercommCreate(&c.base, &d.base, &local.base, localLeader, peer.core(), remoteLeader, tag)
 	return c.created(op, d, err == nil, err)
+}
+
+// createInter creates an intercommunicator from intercommunicator c in function op, whose arguments own
+// describes.
+func (c *Comm) createInter(op, own string, create func(d, local *core.Comm) (bool, error)) (*Comm, error) {
+	if err := c.check(op); err != nil {
+		return nil, err
+	}
+	if err := c.agree(op, plainCall(own), nil); err != nil {
+		return nil, err
+	}
+	d, local := c.heir(), c.heir()
+	member, err := create(&d.base, &local.base)
+	return c.created(op, d, member, err)
 }
 
 // TestInter reports whether c is an intercommunicator.

@@ -1,8 +1,8 @@
 package mpj
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
@@ -44,17 +44,12 @@ func (r *Request) GetStatus() (s Status, done bool, err error) {
 // replica but not another.
 func (r *Request) Cancel() error { return errorOf("Cancel", (*core.Request)(r).Cancel()) }
 
-// Waitall waits for all requests. It returns their statuses in order, and all their errors joined,
-// each with the index of its request.
+// Waitall waits for all requests, also if one fails. It returns their statuses in order. If requests
+// have failed, the error is of type *RequestsError and says which and how.
 func Waitall(requests ...*Request) ([]Status, error) {
 	statuses := make([]Status, len(requests))
-	var failed error
-	for i, r := range requests {
-		s, err := r.Wait()
-		statuses[i] = s
-		failed = withRequest(failed, i, err)
-	}
-	return statuses, failed
+	errs := core.Waitall(coreRequests(requests), coreStatuses(statuses))
+	return statuses, requestsError("Waitall", nil, errs)
 }
 
 // Waitany waits for one of the active requests and returns its index, or Undefined if no request is
@@ -65,13 +60,11 @@ func Waitany(requests ...*Request) (int, Status, error) {
 }
 
 // Waitsome waits for at least one of the active requests and returns the indices and statuses of all
-// completed requests. It returns no indices if no request is active.
+// completed requests. It returns no indices if no request is active. If requests have failed, the
+// error is of type *RequestsError and says which and how.
 func Waitsome(requests ...*Request) ([]int, []Status, error) {
 	done, err := core.Waitsome(coreRequests(requests))
-	if err != nil {
-		return nil, nil, errorOf("Waitsome", err)
-	}
-	return resultsOf(requests, done)
+	return completed("Waitsome", done, err)
 }
 
 // Testall reports whether all requests are complete, and if so, returns what Waitall would return.
@@ -94,10 +87,17 @@ func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 // Testsome is the nonblocking form of Waitsome: it may return no indices.
 func Testsome(requests ...*Request) ([]int, []Status, error) {
 	done, err := core.Testsome(coreRequests(requests))
+	return completed("Testsome", done, err)
+}
+
+// completed returns the results of op, which has found requests complete or has failed.
+func completed(op string, done core.Completion, err error) ([]int, []Status, error) {
 	if err != nil {
-		return nil, nil, errorOf("Testsome", err)
+		return nil, nil, errorOf(op, err)
 	}
-	return resultsOf(requests, done)
+	statuses := make([]Status, len(done.Statuses))
+	copy(coreStatuses(statuses), done.Statuses)
+	return done.Indices, statuses, requestsError(op, done.Indices, done.Errs)
 }
 
 // coreRequests returns the same requests as those of package core. The two types of pointers have the
@@ -106,24 +106,55 @@ func coreRequests(requests []*Request) []*core.Request {
 	return unsafe.Slice((**core.Request)(unsafe.Pointer(unsafe.SliceData(requests))), len(requests))
 }
 
-// resultsOf reports the completed requests, which have the given indices.
-func resultsOf(requests []*Request, indices []int) ([]int, []Status, error) {
-	var (
-		statuses []Status
-		failed   error
-	)
-	for _, i := range indices {
-		s, err := requests[i].Wait()
-		statuses = append(statuses, s)
-		failed = withRequest(failed, i, err)
-	}
-	return indices, statuses, failed
+// coreStatuses returns the same statuses as those of package core, which have the same fields.
+func coreStatuses(statuses []Status) []core.Status {
+	return unsafe.Slice((*core.Status)(unsafe.Pointer(unsafe.SliceData(statuses))), len(statuses))
 }
 
-// withRequest adds err, the error of request i, to the errors so far.
-func withRequest(failed error, i int, err error) error {
-	if err == nil {
-		return failed
+// A RequestsError is the error of Waitall, Waitsome, Testall and Testsome if requests have failed.
+// Its class is ErrInStatus. It also has the classes of the errors that it contains, so that
+// errors.Is(err, ErrTruncate) reports whether a message was too long.
+type RequestsError struct {
+	// Errs[i] is the error of the request whose status is statuses[i] in the results of the call, or
+	// nil if that request has not failed.
+	Errs []error
+
+	indices []int // of the requests; nil for all in order
+}
+
+// Error contains one line for each request that has failed, with the index of the request.
+func (e *RequestsError) Error() string {
+	var lines []string
+	for i, err := range e.Errs {
+		if err == nil {
+			continue
+		}
+		if e.indices != nil {
+			i = e.indices[i]
+		}
+		lines = append(lines, fmt.Sprintf("request %d: %v", i, err))
 	}
-	return errors.Join(failed, fmt.Errorf("request %d: %w", i, err))
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns the class, and the errors of the requests that have failed.
+func (e *RequestsError) Unwrap() []error {
+	all := []error{ErrInStatus}
+	for _, err := range e.Errs {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	return all
+}
+
+// requestsError returns the error of op for the errors of requests, or nil if there are none.
+func requestsError(op string, indices []int, errs []error) error {
+	if errs == nil {
+		return nil
+	}
+	for i, err := range errs {
+		errs[i] = errorOf(op, err)
+	}
+	return &RequestsError{errs, indices}
 }

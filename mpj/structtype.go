@@ -129,5 +129,5 @@ func sized(blocks []layout.Block, t reflect.Type) (*layout.Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	return layout.Resized(l, 0, int(t.Size()))
+	return layout.Padded(l, 0, int(t.Size()))
 }

@@ -11,10 +11,15 @@ import (
 // Communicators (MPI 4.0, 7.4).
 var comms = []Test{
 	{"a duplicate is congruent and separates messages", 1, true, duplicate},
+	{"idup takes no time from the program", 1, true, idup},
+	{"idup copies attributes and the error handler", 1, true, idupInherits},
 	{"split groups by color and orders by key", 1, true, split},
 	{"split with an undefined color returns no communicator", 1, true, splitUndefined},
 	{"split by machine groups the ranks that share memory", 1, true, splitMachine},
 	{"create takes a group", 1, true, create},
+	{"create-group involves only the members of the group", 2, true, createGroup},
+	{"create-group makes a new communicator at every call", 1, true, createGroupAgain},
+	{"create-group of overlapping groups at the same time needs different tags", 3, false, createGroupsAtOnce},
 	{"communicators of communicators work", 4, true, descendants},
 	{"many communicators are created and freed", 1, true, manyComms},
 	{"communicators compare", 2, true, compare},
@@ -50,6 +55,134 @@ func duplicate(w *mpj.World) error {
 	_, err = mpj.Waitall(r1, r2)
 	return cmp.Or(err, same("messages", []int{out[0], in[0]}, []int{1, 2}), equal("compare", w.Compare(d), mpj.Congruent),
 		works(w, d, numbers[int](0, w.Size())), d.Free())
+}
+
+// idup starts several duplications before it waits for one, and mixes them with other collectives and
+// with Dup.
+func idup(w *mpj.World) error {
+	var copies []*mpj.Comm
+	var requests []*mpj.Request
+	for range several {
+		d, r, err := w.Idup()
+		if err != nil {
+			return err
+		}
+		copies, requests = append(copies, d), append(requests, r)
+	}
+	sum := make([]int, 1)
+	if err := cmp.Or(mpj.Allreduce(w.Comm, []int{1}, sum, mpj.Sum), equal("sum", sum[0], w.Size())); err != nil {
+		return err
+	}
+	last, err := w.Dup()
+	if err != nil {
+		return err
+	}
+	statuses, err := mpj.Waitall(requests...)
+	err = cmp.Or(err, equal("status", statuses[0], mpj.Status{Source: mpj.AnySource, Tag: mpj.AnyTag}))
+	for _, d := range append(copies, last) {
+		err = cmp.Or(err, equal("compare", w.Compare(d), mpj.Congruent), works(w, d, numbers[int](0, w.Size())), d.Free())
+	}
+	return err
+}
+
+func idupInherits(w *mpj.World) error {
+	counted, handled := mpj.KeyvalCreate(func(_ *mpj.Comm, v int) (int, bool) { return v + 1, true }, nil), errors.New("handled")
+	c, err := w.Dup()
+	if err := cmp.Or(err, mpj.AttrPut(c, counted, 1)); err != nil {
+		return err
+	}
+	c.SetErrhandler(func(*mpj.Comm, *mpj.Error) error { return handled })
+	d, r, err := c.Idup()
+	if err != nil {
+		return err
+	}
+	if _, err := r.Wait(); err != nil {
+		return err
+	}
+	n, _ := mpj.AttrGet(d, counted)
+	failed := mpj.Send(d, []int{1}, -9, 0)
+	return cmp.Or(equal("attribute", n, 2), equal("handled", errors.Is(failed, handled), true), d.Free(), c.Free())
+}
+
+// createGroup makes a communicator of the odd ranks in descending order.
+func createGroup(w *mpj.World) error {
+	var odd []int
+	for i := w.Size() - 1; i >= 0; i-- {
+		if i%2 == 1 {
+			odd = append(odd, i)
+		}
+	}
+	if w.Rank()%2 == 0 {
+		c, err := w.CreateGroup(mpj.GroupEmpty, 3)
+		return cmp.Or(err, equal("there", c != nil, false))
+	}
+	g, err := w.Group().Incl(odd)
+	if err != nil {
+		return err
+	}
+	c, err := w.CreateGroup(g, 3)
+	if err != nil {
+		return err
+	}
+	_, err1 := c.CreateGroup(w.Group(), 0)
+	_, err2 := c.CreateGroup(g, -1)
+	return cmp.Or(works(w, c, odd), fails("a group with other ranks", err1, mpj.ErrGroup), fails("a negative tag", err2, mpj.ErrTag), c.Free())
+}
+
+func createGroupAgain(w *mpj.World) error {
+	var made []*mpj.Comm
+	for i := range several {
+		c, err := w.CreateGroup(w.Group(), i/2)
+		if err != nil {
+			return err
+		}
+		made = append(made, c)
+	}
+	var err error
+	for i, c := range made {
+		to, got := made[(i+1)%several], make([]int, 1)
+		r, err1 := mpj.Irecv(c, got, left(c), 0)
+		err = cmp.Or(err, err1, mpj.Send(to, []int{1}, right(to), 1), mpj.Send(c, []int{i}, right(c), 0))
+		if err != nil {
+			return err
+		}
+		_, err2 := r.Wait()
+		_, err3 := mpj.Recv(to, make([]int, 1), left(to), 1)
+		err = cmp.Or(err2, err3, equal("message", got[0], i))
+	}
+	for _, c := range made {
+		err = cmp.Or(err, works(w, c, numbers[int](0, w.Size())), c.Free())
+	}
+	return err
+}
+
+// createGroupsAtOnce pairs each rank with both of its neighbours in the ring. Pairs that were made one
+// after the other would wait for each other in a circle.
+func createGroupsAtOnce(w *mpj.World) error {
+	type outcome struct {
+		c   *mpj.Comm
+		err error
+	}
+	pair := func(first int) chan outcome {
+		done := make(chan outcome, 1)
+		ranks := []int{first, (first + 1) % w.Size()}
+		go func() {
+			g, err := w.Group().Incl(ranks)
+			if err != nil {
+				done <- outcome{nil, err}
+				return
+			}
+			c, err := w.CreateGroup(g, first)
+			if err == nil {
+				err = works(w, c, ranks)
+			}
+			done <- outcome{c, err}
+		}()
+		return done
+	}
+	before, after := pair(left(w.Comm)), pair(w.Rank())
+	one, other := <-before, <-after
+	return cmp.Or(one.err, other.err, one.c.Free(), other.c.Free())
 }
 
 // split makes three communicators, in which the ranks are in descending order.

@@ -14,6 +14,8 @@ var datatypes = []Test{
 	{"layouts of equal signatures match", 1, true, signatures},
 	{"size, extent and true extent are as defined", 1, true, extents},
 	{"resized changes the distance of items", 1, true, resized},
+	{"resized parts determine the bounds of a datatype", 1, true, marked},
+	{"all calls take negative extents", 1, true, backwards},
 	{"structs are sent without padding", 1, true, structs},
 	{"a subarray is a part of a matrix", 1, true, subarray},
 	{"get-elements counts the last item in part", 1, true, elements},
@@ -149,6 +151,82 @@ func resized(w *mpj.World) error {
 	_, err := mpj.SendrecvTyped(w.Comm, every3rd.At(numbers[int32](0, 12), 0, 4), right(w.Comm), 0,
 		mpj.TypeOf[int32]().At(got, 0, 4), left(w.Comm), 0)
 	return cmp.Or(err, same("elements", got, []int32{0, 3, 6, 9}))
+}
+
+// marked tests section 5.1.6: if a part has explicit bounds, parts without do not count.
+func marked(*mpj.World) error {
+	one := mpj.TypeOf[int32]()
+	for _, c := range []struct {
+		name       string
+		of         mpj.Datatype[int32]
+		lb, extent int
+	}{
+		{"a resized part and another", mpj.TypeStruct[int32](mpj.FieldOf(1, 0, one.Resized(-4, 12)), mpj.FieldOf(2, 20, one)), -4, 12},
+		{"two resized parts", mpj.TypeStruct[int32](mpj.FieldOf(1, 0, one.Resized(0, 8)), mpj.FieldOf(1, 12, one.Resized(-8, 4))), 0, 8},
+		{"a resized part backwards", mpj.TypeStruct[int32](mpj.FieldOf(1, 8, one), mpj.FieldOf(1, 0, one.Resized(0, -8))), 0, -8},
+		{"no resized part", mpj.TypeStruct[int32](mpj.FieldOf(1, 4, one), mpj.FieldOf(2, 20, one)), 4, 24},
+		{"a part that was resized again", one.Resized(-4, 40).Resized(0, 4).Contiguous(2), 0, 8},
+	} {
+		lb, extent := c.of.Extent()
+		if err := same(c.name, []int{lb, extent}, []int{c.lb, c.extent}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// backwards sends the items of a list in descending order, and receives them in the same order, with
+// every call that takes layouts. So the list arrives as it is.
+func backwards(w *mpj.World) error {
+	down := mpj.TypeOf[int32]().Resized(0, -4)
+	const n = 5
+	from := numbers[int32](7, n)
+	to, plain := make([]int32, n), make([]int32, n)
+	out, in := down.At(from, n-1, n), down.At(to, n-1, n)
+	c, dest, source := w.Comm, right(w.Comm), left(w.Comm)
+	arrived := func(name string, got, want []int32, err error) error {
+		if err := cmp.Or(err, same(name, got, want)); err != nil {
+			return err
+		}
+		clear(got)
+		return nil
+	}
+	reversed := []int32{11, 10, 9, 8, 7}
+	_, err := mpj.SendrecvTyped(c, out, dest, 0, mpj.TypeOf[int32]().At(plain, 0, n), source, 0)
+	if err := arrived("SendrecvTyped to elements", plain, reversed, err); err != nil {
+		return err
+	}
+	_, err = mpj.SendrecvTyped(c, out, dest, 0, in, source, 0)
+	if err := arrived("SendrecvTyped", to, from, err); err != nil {
+		return err
+	}
+	copy(to, from)
+	_, err = mpj.SendrecvReplaceTyped(c, in, dest, 0, source, 0)
+	if err := arrived("SendrecvReplaceTyped", to, from, err); err != nil {
+		return err
+	}
+	r1, err1 := mpj.RecvInitTyped(c, in, source, 0)
+	r2, err2 := mpj.SendInitTyped(c, out, dest, 0)
+	if err := cmp.Or(err1, err2, mpj.Startall(r1, r2)); err != nil {
+		return err
+	}
+	_, err = mpj.Waitall(r1, r2)
+	if err := arrived("persistent", to, from, err); err != nil {
+		return err
+	}
+	if w.Rank() == 0 {
+		copy(to, from)
+	}
+	if err := arrived("BcastTyped", to, from, mpj.BcastTyped(c, in, 0)); err != nil {
+		return err
+	}
+	packed, err := mpj.PackTyped(nil, out)
+	if err != nil {
+		return err
+	}
+	rest, err1 := mpj.UnpackTyped(packed, in)
+	_, err2 = mpj.Unpack(packed, plain)
+	return cmp.Or(arrived("UnpackTyped", to, from, err1), arrived("Unpack", plain, reversed, err2), equal("bytes left", len(rest), 0))
 }
 
 // A particle has padding after its field kind.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
@@ -20,6 +21,10 @@ var requests = []Test{
 	{"a completed request has an empty status in later waits", 1, true, waitedFor},
 	{"get-status does not release the request", 1, true, getStatus},
 	{"waitall returns the error of a failed request", 1, true, waitError},
+	{"waitall tells which request failed and how", 1, true, waitallErrors},
+	{"waitsome tells which request failed and how", 1, true, waitsomeErrors},
+	{"testall and testsome tell which request failed and how", 1, true, testErrors},
+	{"requests that are not active have empty statuses", 1, true, emptyStatuses},
 	{"a wait that was given up can be repeated", 2, true, waitContext},
 }
 
@@ -227,6 +232,134 @@ func waitError(w *mpj.World) error {
 	}
 	statuses, err := mpj.Waitall(r1, r2)
 	return cmp.Or(fails("Waitall", err, mpj.ErrTruncate), same("the other message", long, []int{3, 4}), equal("its size", statuses[1].Size, 16))
+}
+
+// failing starts two receives whose messages are too long, at the indices 0 and 3, and one of 8 bytes, at
+// index 2. The request at index 1 is nil.
+func failing(w *mpj.World) ([]*mpj.Request, error) {
+	rs := make([]*mpj.Request, 4)
+	for i := range rs {
+		if i == 1 {
+			continue
+		}
+		room := make([]byte, 8)
+		if i != 2 {
+			room = room[:i]
+		}
+		r, err := mpj.Irecv(w.Comm, room, left(w.Comm), i)
+		if err := cmp.Or(err, mpj.Send(w.Comm, []int{i}, right(w.Comm), i)); err != nil {
+			return nil, err
+		}
+		rs[i] = r
+	}
+	return rs, nil
+}
+
+// whichFailed checks that err has an error for each status, and that those of failing at the given
+// indices are right.
+func whichFailed(what string, err error, indices []int) error {
+	failed, ok := errors.AsType[*mpj.RequestsError](err)
+	if err := cmp.Or(equal(what+": requests failed", ok, true), fails(what, err, mpj.ErrInStatus), fails(what, err, mpj.ErrTruncate)); err != nil {
+		return err
+	}
+	if err := equal(what+": errors", len(failed.Errs), len(indices)); err != nil {
+		return err
+	}
+	for at, i := range indices {
+		if i == 0 || i == 3 {
+			err = fails(what, failed.Errs[at], mpj.ErrTruncate)
+		} else {
+			err = equal(fmt.Sprintf("%s: error of request %d", what, i), failed.Errs[at], nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func waitallErrors(w *mpj.World) error {
+	rs, err := failing(w)
+	if err != nil {
+		return err
+	}
+	statuses, err := mpj.Waitall(rs...)
+	_, again := mpj.Waitall(rs...)
+	return cmp.Or(whichFailed("Waitall", err, []int{0, 1, 2, 3}), again, equal("status of the nil request", statuses[1], noMessage),
+		equal("status", statuses[2], mpj.Status{Source: left(w.Comm), Tag: 2, Size: 8}))
+}
+
+func waitsomeErrors(w *mpj.World) error {
+	rs, err := failing(w)
+	if err != nil {
+		return err
+	}
+	return collect(rs, func() ([]int, []mpj.Status, error) { return mpj.Waitsome(rs...) })
+}
+
+// collect calls some until it has returned the three active requests of failing.
+func collect(rs []*mpj.Request, some func() ([]int, []mpj.Status, error)) error {
+	for open := 3; open > 0; {
+		indices, statuses, err := some()
+		open -= len(indices)
+		if err := equal("statuses", len(statuses), len(indices)); err != nil {
+			return err
+		}
+		failed := slices.Contains(indices, 0) || slices.Contains(indices, 3)
+		if err := equal("failed", err != nil, failed); err != nil {
+			return err
+		}
+		if failed {
+			if err := whichFailed("several", err, indices); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := mpj.Waitall(rs...)
+	return err
+}
+
+func testErrors(w *mpj.World) error {
+	rs, err := failing(w)
+	if err != nil {
+		return err
+	}
+	if err := collect(rs, func() ([]int, []mpj.Status, error) { return mpj.Testsome(rs...) }); err != nil {
+		return err
+	}
+	if rs, err = failing(w); err != nil {
+		return err
+	}
+	for {
+		statuses, done, err := mpj.Testall(rs...)
+		if done {
+			return cmp.Or(whichFailed("Testall", err, []int{0, 1, 2, 3}), equal("status of the nil request", statuses[1], noMessage))
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// noMessage is the status of a request that received no message.
+var noMessage = mpj.Status{Source: mpj.AnySource, Tag: mpj.AnyTag}
+
+func emptyStatuses(w *mpj.World) error {
+	persistent, err := mpj.RecvInit(w.Comm, make([]int, 1), left(w.Comm), 0)
+	if err != nil {
+		return err
+	}
+	rs := []*mpj.Request{nil, persistent}
+	empty := []mpj.Status{noMessage, noMessage}
+	all, err1 := mpj.Waitall(rs...)
+	tested, done, err2 := mpj.Testall(rs...)
+	_, any, err3 := mpj.Waitany(rs...)
+	i, one, found, err4 := mpj.Testany(rs...)
+	status, complete, err5 := persistent.GetStatus()
+	some, _, err6 := mpj.Testsome(rs...)
+	return cmp.Or(err1, err2, err3, err4, err5, err6, same("Waitall", all, empty), same("Testall", tested, empty),
+		same("complete", []bool{done, found, complete}, []bool{true, true, true}), equal("Testany", i, mpj.Undefined),
+		same("one status", []mpj.Status{any, one, status}, []mpj.Status{noMessage, noMessage, noMessage}), equal("Testsome", len(some), 0))
 }
 
 // waitContext waits with a context that has ended, and then waits again.

@@ -22,7 +22,7 @@ func Suite() []Test {
 		sends, receives, probes, requests, persistents,
 		datatypes,
 		collectives, vectors, reductions, items, nonblocking,
-		groups, comms, intercomms, attributes,
+		groups, comms, intercomms, attributes, infos,
 		topologies, neighbours,
 		environment, threads, misuses,
 	)

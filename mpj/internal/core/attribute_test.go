@@ -32,7 +32,7 @@ func TestAttributesFollowTheCommunicator(t *testing.T) {
 		}
 		world.SetHandler("handler")
 		d := new(Comm)
-		if err := Dup(world, d, nil); err != nil {
+		if err := Dup(world, d, nil, nil); err != nil {
 			return err
 		}
 		for k, want := range map[*Keyval]any{a: 0, b: nil, c: 2, local: nil} {

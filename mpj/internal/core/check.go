@@ -1,12 +1,15 @@
 package core
 
-// Check returns an error if c is nil or was freed. The functions that create a communicator return
+// Check returns an error if c is nil, was freed, or is not complete yet. The functions that create a communicator return
 // nil at ranks outside it.
 func (c *Comm) Check() error {
 	if c == nil {
 		return Failf(ErrComm, "this process is not in the communicator, which is nil")
 	}
 	if c.freed.Load() {
+		if c.incomplete.Load() {
+			return c.Failf(ErrComm, "Idup has not completed the communicator: wait for its request first")
+		}
 		return c.Failf(ErrComm, "communicator %q was freed", c.Name())
 	}
 	return nil

@@ -22,6 +22,11 @@ const (
 	ErrTruncate    Class = 15
 	ErrOther       Class = 16
 	ErrPending     Class = 18
+	ErrInStatus    Class = 19
+	ErrInfoKey     Class = 31
+	ErrInfoNoKey   Class = 32
+	ErrInfoValue   Class = 33
+	ErrInfo        Class = 34
 	ErrKeyval      Class = 36
 	ErrUnsupported Class = 55 // MPI_ERR_UNSUPPORTED_OPERATION
 )
@@ -48,6 +53,11 @@ var classTexts = map[Class]string{
 	ErrDims:        "invalid dimensions",
 	ErrFinalized:   "the world is finalized",
 	ErrGroup:       "invalid group",
+	ErrInfo:        "invalid info object",
+	ErrInfoKey:     "invalid info key",
+	ErrInfoNoKey:   "no such info key",
+	ErrInfoValue:   "invalid info value",
+	ErrInStatus:    "a request failed",
 	ErrKeyval:      "invalid attribute key",
 	ErrOp:          "invalid operation",
 	ErrOther:       "failed",

@@ -31,16 +31,20 @@ type Comm struct {
 	inverse []int32
 	local   *Comm // local group of an intercommunicator, with the same id
 
-	freed latch
+	freed      latch // also set until the request of Idup is complete
+	incomplete latch // whether the request of Idup is not complete
 
 	making  sync.Mutex // held while a communicator is created from this one
 	lineage lineage
-	made    uint64 // communicators created from this one
+	made    uint64          // communicators created from this one
+	idups   <-chan struct{} // end of the last Idup; nil before the first
 
-	mu         sync.Mutex // guards the fields below
+	mu         sync.Mutex         // guards the fields below
+	ofGroups   map[lineage]uint64 // communicators created by CreateGroup, by tag and group
 	name       string
 	handler    any // error handler of the interface for programs
 	attributes attributes
+	hints      []hint // set with an Info
 }
 
 // WorldID and SelfID are the ids of the world communicator and of the communicator that contains
@@ -60,8 +64,9 @@ const (
 	LeaderSlot        = 4 // group leaders that create an intercommunicator
 	CheckSlot         = 5 // comparison of calls, with P2PMPI_CHECK
 	DetectorSlot      = 6 // deadlock detection in the world communicator, with P2PMPI_CHECK
+	GroupSlot         = 7 // agreement of the members of a group, with CreateGroup
 
-	Slots = 7 // number of slots above
+	Slots = 8 // number of slots above
 )
 
 // Context returns the engine's context for one slot of c. The engine numbers messages by context,

@@ -26,9 +26,9 @@ func NewSelf(c, d *Comm) {
 }
 
 // Dup makes d a communicator with the ranks of c and with new contexts. The copy functions decide
-// which attributes it gets. If c is an intercommunicator, local becomes the communicator of its local
+// which attributes it gets. Its hints are those of x, which may be nil. If c is an intercommunicator, local becomes the communicator of its local
 // group. All ranks of c call Dup.
-func Dup(c, d, local *Comm) error {
+func Dup(c, d, local *Comm, x *Info) error {
 	if err := c.Check(); err != nil {
 		return err
 	}
@@ -36,23 +36,31 @@ func Dup(c, d, local *Comm) error {
 		return c.wrap(err)
 	}
 	copyAttributes(c, d)
+	addHints(d, x)
 	return nil
 }
 
 func dup(c, d, local *Comm) error {
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l := c.descend()
 	id, err := c.identify(l, agreementOf(c))
 	if err != nil {
 		return err
 	}
-	if c.local != nil {
-		makeInter(c, d, local, id, l, c.Group().Members, c.NamedGroup().Members)
-	} else {
-		makeChild(c, d, id, l, c.NamedGroup().Members)
-	}
+	resemble(c, d, local, l)
+	enter(d, id)
 	return nil
+}
+
+// resemble makes d a communicator with the ranks of c, which has no id yet. If c is an
+// intercommunicator, local becomes the communicator of its local group.
+func resemble(c, d, local *Comm, l lineage) {
+	if c.local != nil {
+		equipInter(c, d, local, l, c.Group().Members, c.NamedGroup().Members)
+	} else {
+		equip(c, d, l, c.NamedGroup().Members)
+	}
 }
 
 // agreementOf returns the agreement among all ranks of c.
@@ -71,7 +79,7 @@ func Form(c, d *Comm, numbers []int64, judge func(all []int64) error, members fu
 	if err := c.CheckIntra(); err != nil {
 		return false, err
 	}
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l := c.descend()
 	all, err := c.gatherAll(numbers...)
@@ -194,12 +202,26 @@ func Free(c *Comm) error {
 
 // makeChild makes d the communicator with the given id and world ranks, which include this process.
 func makeChild(c, d *Comm, id uint32, l lineage, members []int) {
-	d.engine, d.process, d.id, d.lineage = c.engine, c.process, id, l
+	equip(c, d, l, members)
+	enter(d, id)
+}
+
+// equip makes d a communicator of the given world ranks, which has no id yet.
+func equip(c, d *Comm, l lineage, members []int) {
+	d.engine, d.process, d.lineage = c.engine, c.process, l
 	address(d, members)
 	d.size = len(members)
 	d.rank = d.RankOf(c.process.rank)
 	d.handler = c.Handler()
-	c.process.ids.set(id, d)
+}
+
+// enter gives d its id. The local group of an intercommunicator has the same id.
+func enter(c *Comm, id uint32) {
+	c.id = id
+	if c.local != nil {
+		c.local.id = id
+	}
+	c.process.ids.set(id, c)
 }
 
 // address makes members, which are world ranks, the ranks that messages on c address.

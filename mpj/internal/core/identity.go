@@ -145,11 +145,16 @@ func (l lineage) count(ballot []byte) vote {
 type agreement func(l lineage, v vote) (vote, error)
 
 // identify finds the id of the communicator with lineage l that is created from c, by agreement of
-// all participants. The caller holds c.making.
+// all participants. Only one goroutine at a time calls it for c.
 func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
+	return c.identifyIn(ManagementSlot, l, agree)
+}
+
+// identifyIn is identify with the slot in which the replicas of this rank agree.
+func (c *Comm) identifyIn(slot uint32, l lineage, agree agreement) (uint32, error) {
 	for k := range attempts {
 		id := l.candidate(k)
-		mine, err := c.take(id)
+		mine, err := c.take(slot, id)
 		if err != nil {
 			return 0, err
 		}
@@ -169,13 +174,22 @@ func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
 
 // take marks id as used if it is unused. If another goroutine creates a communicator at the same
 // time, the result depends on timing, so the replicas of this rank agree on it.
-func (c *Comm) take(id uint32) (vote, error) {
+func (c *Comm) take(slot, id uint32) (vote, error) {
 	s := c.process.ids
-	v, err := c.engine.Choose(c.Context(ManagementSlot), func() uint64 { return uint64(s.take(id)) })
+	v, err := c.engine.Choose(c.Context(slot), func() uint64 { return uint64(s.take(id)) })
 	if err == nil && vote(v) == unused {
 		s.take(id) // has an effect at replicas that did not choose
 	}
 	return vote(v), err
+}
+
+// startMaking waits until no other communicator is being created from c. The caller then creates one
+// and unlocks c.making.
+func (c *Comm) startMaking() {
+	c.making.Lock()
+	if c.idups != nil {
+		<-c.idups
+	}
 }
 
 // descend returns the lineage of the next communicator created from c. The caller holds c.making.
@@ -215,13 +229,29 @@ func (c *Comm) swapOver(context uint32, tag int32, send []byte, dest int, recv [
 	return err
 }
 
-// every is the agreement of the ranks of c, or of the local group if c is an intercommunicator.
-// After k steps, each rank has the votes of the 2^k ranks before it. A rank that finds a mismatch
-// continues, so that all ranks get the result.
+// every is the agreement of the ranks of c, which is not an intercommunicator.
 func (c *Comm) every(l lineage, v vote) (vote, error) {
-	for k := 1; k < c.size; k *= 2 {
+	all := electorate{comm: c, context: c.Context(ManagementSlot), tag: managementTag, members: c.NamedGroup().Members, rank: c.rank}
+	return all.every(l, v)
+}
+
+// An electorate is a list of processes that vote.
+type electorate struct {
+	comm    *Comm // for its engine
+	context uint32
+	tag     int32
+	members []int // world ranks
+	rank    int   // index of this process in members
+}
+
+// every is the agreement of all members. After k steps, each member has the votes of the 2^k members
+// before it. A member that finds a mismatch continues, so that all members get the result.
+func (e electorate) every(l lineage, v vote) (vote, error) {
+	size := len(e.members)
+	for k := 1; k < size; k *= 2 {
 		theirs := make([]byte, ballotSize)
-		err := c.swap(ballot(l, v), (c.rank+k)%c.size, theirs, (c.rank-k+c.size)%c.size)
+		next, previous := e.members[(e.rank+k)%size], e.members[(e.rank-k+size)%size]
+		err := e.comm.swapOver(e.context, e.tag, ballot(l, v), next, theirs, previous)
 		switch {
 		case err == nil:
 			v = max(v, l.count(theirs))

@@ -34,7 +34,7 @@ func IntercommCreate(c, d, local *Comm, localLeader int, peer *Comm, remoteLeade
 	if err := CheckLocalLeader(c, localLeader); err != nil {
 		return err
 	}
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l, group := c.descend(), c.NamedGroup()
 	s := span{local: c, leader: localLeader, swap: func(send, recv []byte) error {
@@ -157,11 +157,16 @@ func (s span) every(l lineage, v vote) (vote, error) {
 // makeInter makes x the intercommunicator with the given id and groups of world ranks, and d the
 // communicator of its local group.
 func makeInter(c, x, d *Comm, id uint32, l lineage, local, remote []int) {
-	makeChild(c, d, id, l, local)
-	x.engine, x.process, x.id, x.lineage = c.engine, c.process, id, l
+	equipInter(c, x, d, l, local, remote)
+	enter(x, id)
+}
+
+// equipInter is makeInter for an intercommunicator that has no id yet.
+func equipInter(c, x, d *Comm, l lineage, local, remote []int) {
+	equip(c, d, l, local)
+	x.engine, x.process, x.lineage = c.engine, c.process, l
 	x.local, x.rank, x.size, x.handler = d, d.rank, d.size, d.handler
 	address(x, remote)
-	c.process.ids.set(id, x)
 }
 
 // spanOf returns the span of intercommunicator c. The leader of each group is its rank 0.
@@ -176,7 +181,7 @@ func Merge(c, d *Comm, high bool) error {
 	if err := c.CheckInter(); err != nil {
 		return err
 	}
-	c.making.Lock()
+	c.startMaking()
 	defer c.making.Unlock()
 	l := c.descend()
 	var flag int64

@@ -58,7 +58,35 @@ func Testany(requests []*Request) (index int, s Status, done bool, err error) {
 	return p.indices[i], s, true, err
 }
 
-// Testall reports whether all requests are complete. Wait then returns the outcome of each at once.
+// Waitall waits for all requests, also if one fails. It stores the status of each in statuses, which
+// has the length of requests or is nil. It returns nil if no request has failed, and otherwise the
+// errors of all requests, in order; that of a request that has not failed is nil.
+func Waitall(requests []*Request, statuses []Status) []error {
+	var errs []error
+	for i, r := range requests {
+		s, err := r.Wait()
+		if statuses != nil {
+			statuses[i] = s
+		}
+		errs = withError(errs, len(requests), i, err)
+	}
+	return errs
+}
+
+// withError stores err as the ith of n errors in errs, which is nil as long as all errors are nil.
+func withError(errs []error, n, i int, err error) []error {
+	if err == nil {
+		return errs
+	}
+	if errs == nil {
+		errs = make([]error, n)
+	}
+	errs[i] = err
+	return errs
+}
+
+// Testall reports whether all requests are complete, and changes none. Waitall then returns their
+// outcomes at once.
 func Testall(requests []*Request) (done bool, err error) {
 	p, err := pendingOf(requests)
 	if p.comm == nil {
@@ -68,34 +96,39 @@ func Testall(requests []*Request) (done bool, err error) {
 	return done, p.comm.wrap(err)
 }
 
-// Waitsome waits for at least one of the active requests and returns the indices of all completed
-// requests. It returns no indices if no request is active. Wait then returns the outcome of each at
-// once.
-func Waitsome(requests []*Request) ([]int, error) {
-	p, err := pendingOf(requests)
-	if p.comm == nil {
-		return nil, err
-	}
-	return p.completed(p.comm.engine.Waitsome(p.active))
+// A Completion contains the requests that Waitsome or Testsome has found complete.
+type Completion struct {
+	Indices  []int    // in the requests of the call
+	Statuses []Status // of the request at each index
+	Errs     []error  // of the request at each index; nil if no request has failed
 }
 
-// Testsome is the nonblocking form of Waitsome: it may return no indices.
-func Testsome(requests []*Request) ([]int, error) {
-	p, err := pendingOf(requests)
-	if p.comm == nil {
-		return nil, err
-	}
-	return p.completed(p.comm.engine.Testsome(p.active))
+// Waitsome waits for at least one of the active requests and returns all that are complete. It
+// returns none if no request is active. err is the error of the call itself.
+func Waitsome(requests []*Request) (done Completion, err error) {
+	return some(requests, (*engine.Engine).Waitsome)
 }
 
-// completed returns the indices in the call of the completed requests: done contains positions in
-// p.active.
-func (p *pending) completed(done []int, err error) ([]int, error) {
-	if err != nil {
-		return nil, p.comm.wrap(err)
+// Testsome is the nonblocking form of Waitsome: it may return no requests.
+func Testsome(requests []*Request) (done Completion, err error) {
+	return some(requests, (*engine.Engine).Testsome)
+}
+
+// some returns the outcomes of the active requests that find returns.
+func some(requests []*Request, find func(*engine.Engine, []*engine.Request) ([]int, error)) (done Completion, err error) {
+	p, err := pendingOf(requests)
+	if p.comm == nil {
+		return done, err
 	}
-	for i, at := range done {
-		done[i] = p.indices[at]
+	if done.Indices, err = find(p.comm.engine, p.active); err != nil {
+		return Completion{}, p.comm.wrap(err)
+	}
+	done.Statuses = make([]Status, len(done.Indices))
+	for i, at := range done.Indices {
+		done.Indices[i] = p.indices[at]
+		s, err := requests[p.indices[at]].Wait()
+		done.Statuses[i] = s
+		done.Errs = withError(done.Errs, len(done.Indices), i, err)
 	}
 	return done, nil
 }

@@ -60,7 +60,7 @@ func TestUsedCommunicatorIDsAreSkipped(t *testing.T) {
 			}
 		}
 		d := new(Comm)
-		if err := Dup(world, d, nil); err != nil {
+		if err := Dup(world, d, nil, nil); err != nil {
 			return err
 		}
 		if want := world.lineage.next(1).candidate(10); d.ID() != want {
@@ -101,6 +101,75 @@ func TestCommunicatorsAreCreated(t *testing.T) {
 	})
 }
 
+// TestIdupIsRefusedUntilItIsComplete checks that a duplicate cannot be used before the other rank has
+// called Idup, and that it has its ranks.
+func TestIdupIsRefusedUntilItIsComplete(t *testing.T) {
+	inWorld(t, 2, func(world *Comm) error {
+		d := new(Comm)
+		if world.Rank() == 1 { // rank 0 allows the other Idup
+			if _, err := Recv(world, nil, 0, 0); err != nil {
+				return err
+			}
+		}
+		r, err := Idup(world, d, nil, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
+		if err != nil {
+			return err
+		}
+		if world.Rank() == 0 {
+			early := Send(d, engineapi.Standard, nil, 1, 0)
+			if !errors.Is(early, ErrComm) || !strings.Contains(early.Error(), "wait for its request") {
+				return unexpected(early, "a send on the incomplete communicator")
+			}
+			if d.Size() != 2 || d.Rank() != 0 {
+				return fmt.Errorf("got rank %d of %d", d.Rank(), d.Size())
+			}
+			if err := Send(world, engineapi.Standard, nil, 1, 0); err != nil {
+				return err
+			}
+		}
+		if _, err := r.Wait(); err != nil {
+			return err
+		}
+		return ring(d, 0, 1)
+	})
+}
+
+// TestIdupFailsIfTheRanksDiffer checks that Idup at one rank and Split at another end with an error.
+func TestIdupFailsIfTheRanksDiffer(t *testing.T) {
+	inWorld(t, 2, func(world *Comm) error {
+		d := new(Comm)
+		if world.Rank() == 0 {
+			if _, err := Split(world, d, 0, 0); err == nil {
+				return errors.New("Split succeeded")
+			}
+			return nil
+		}
+		r, err := Idup(world, d, nil, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
+		if err != nil {
+			return err
+		}
+		if _, err = r.Wait(); err == nil || !strings.Contains(err.Error(), errDifferentOrder.Error()) {
+			return unexpected(err, "Idup")
+		}
+		if err := d.Check(); !errors.Is(err, ErrComm) {
+			return unexpected(err, "the communicator of an Idup that failed")
+		}
+		return nil
+	})
+}
+
+// TestCreateGroupFailsIfTheGroupsDiffer checks that members that pass different groups get an error.
+func TestCreateGroupFailsIfTheGroupsDiffer(t *testing.T) {
+	inWorld(t, 2, func(world *Comm) error {
+		members := []int{world.Rank(), 1 - world.Rank()}
+		_, err := CreateGroup(world, new(Comm), Group{Members: members, Self: world.Rank()}, 1)
+		if err == nil || !strings.Contains(err.Error(), errDifferentOrder.Error()) {
+			return unexpected(err, "CreateGroup")
+		}
+		return ring(world, 0, 1)
+	})
+}
+
 // TestInvalidCallsAreRefused checks that each call with an invalid communicator or argument has the
 // error class of the standard, and that its error names the argument.
 func TestInvalidCallsAreRefused(t *testing.T) {
@@ -112,6 +181,8 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 	}{
 		{"no communicator", func(*Comm) error { return (*Comm)(nil).Check() }, ErrComm, "which is nil"},
 		{"no intercommunicator", func(w *Comm) error { return Merge(w, nil, true) }, ErrComm, "is not an intercommunicator"},
+		{"splitting no intercommunicator", func(w *Comm) error { return second(SplitInter(w, nil, nil, 0, 0)) }, ErrComm, "is not an intercommunicator"},
+		{"creating from no intercommunicator", func(w *Comm) error { return second(CreateInter(w, nil, nil, Group{})) }, ErrComm, "is not an intercommunicator"},
 		{"a destination outside", func(w *Comm) error { return w.CheckDest(2, 0) }, ErrRank, "dest 2, ranks are 0..1"},
 		{"a wildcard as destination", func(w *Comm) error { return w.CheckDest(AnySource, 0) }, ErrRank, "dest -1"},
 		{"a wildcard as tag of a send", func(w *Comm) error { return w.CheckDest(0, AnyTag) }, ErrTag, "tag -1"},
@@ -124,7 +195,7 @@ func TestInvalidCallsAreRefused(t *testing.T) {
 		{"freeing the world", Free, ErrComm, `"world" cannot be freed`},
 		{"a freed communicator", func(w *Comm) error {
 			d := new(Comm)
-			if err := Dup(w, d, nil); err != nil {
+			if err := Dup(w, d, nil, nil); err != nil {
 				return err
 			}
 			d.SetName("copy")

@@ -20,6 +20,7 @@ type Layout struct {
 	segments  []segment
 	size      int        // bytes of data
 	lb, ub    int        // bounds as in MPI: those of the data, or those set by Resized
+	marked    bool       // whether Resized has set the bounds of this layout or of a part
 	low, high int        // true bounds: the data are in [low, high)
 	align     int        // size of the largest basic type, for the padding of Struct
 	signature *signature // counts elements for Elements
@@ -89,7 +90,8 @@ type Block struct {
 }
 
 // Struct returns a layout of the blocks, one after the other. Its extent is padded so that the next
-// item has the same alignment, as for a struct in C or Go.
+// item has the same alignment, as for a struct in C or Go. If the bounds of a block were set by
+// Resized, it is not padded.
 func Struct(blocks []Block) (*Layout, error) {
 	b := builder{Layout: Layout{align: 1, signature: new(signature)}}
 	for i, block := range blocks {
@@ -100,7 +102,7 @@ func Struct(blocks []Block) (*Layout, error) {
 		b.signature.add(block.Length*block.Type.size, block.Type.signature)
 	}
 	l := b.layout()
-	if over := l.Extent() % l.align; over > 0 {
+	if over := l.Extent() % l.align; over > 0 && !l.marked {
 		l.ub += l.align - over
 	}
 	return l, nil
@@ -135,13 +137,24 @@ func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
 }
 
 // Resized returns t with the given lower bound and extent in bytes. With a negative extent, each
-// item lies before the previous one.
+// item lies before the previous one. A layout that is made of several parts has the bounds of those
+// parts for which Resized has set them; the other parts do not count. This follows the definition of
+// lower and upper bounds in MPI-4 §5.1.6, in which Resized adds markers to the type map.
 func Resized(t *Layout, lb, extent int) (*Layout, error) {
+	l, err := Padded(t, lb, extent)
+	if err == nil {
+		l.marked = true
+	}
+	return l, err
+}
+
+// Padded is Resized, but a layout made of the result and of other parts counts all of them.
+func Padded(t *Layout, lb, extent int) (*Layout, error) {
 	if !within(lb) || !within(extent) || !within(lb+extent) {
 		return nil, fmt.Errorf("extent %d with lower bound %d is out of range", extent, lb)
 	}
 	l := *t
-	l.lb, l.ub = lb, lb+extent
+	l.lb, l.ub, l.marked = lb, lb+extent, false
 	return &l, nil
 }
 

@@ -52,6 +52,9 @@ func TestTypeMapsOfTheStandard(t *testing.T) {
 		{"resized", must(Resized(must(Hvector(4, 1, 64, double)), -8, 16)), 32, -8, 16, 0, 200, []segment{{0, 8, 4, 64}}},
 		{"negative extent", must(Contiguous(3, must(Resized(double, 0, -8)))), 24, -16, 8, -16, 24, []segment{{0, 8, 3, -8}}},
 		{"negative extent of one item", must(Resized(double, 8, -24)), 8, 8, -24, 0, 8, []segment{{0, 8, 1, 0}}},
+		{"resized in a struct", must(Struct([]Block{{1, 0, must(Resized(double, -4, 12))}, {1, 16, char}})), 9, -4, 12, 0, 17, []segment{{0, 8, 1, 0}, {16, 1, 1, 0}}},
+		{"padded in a struct", must(Struct([]Block{{1, 0, must(Padded(double, 0, 16))}, {1, 16, char}})), 9, 0, 24, 0, 17, []segment{{0, 8, 1, 0}, {16, 1, 1, 0}}},
+		{"resized after others", must(Struct([]Block{{1, -8, double}, {2, 16, must(Resized(char, 0, -4))}})), 10, 12, 0, -8, 25, []segment{{-8, 8, 1, 0}, {16, 1, 2, -4}}},
 		{"nothing", must(Contiguous(0, double)), 0, 0, 0, 0, 0, nil},
 	}
 	for _, c := range cases {
@@ -173,6 +176,7 @@ type model struct {
 	bytes  []int
 	lb, ub int
 	filled bool
+	marked bool // whether a part was resized
 }
 
 func (m *model) add(n, displacement, stride int, t model) {
@@ -181,8 +185,11 @@ func (m *model) add(n, displacement, stride int, t model) {
 		for _, b := range t.bytes {
 			m.bytes = append(m.bytes, at+b)
 		}
-		if !m.filled {
-			m.lb, m.ub, m.filled = at+t.lb, at+t.ub, true
+		if m.marked && !t.marked {
+			continue
+		}
+		if !m.filled || t.marked && !m.marked {
+			m.lb, m.ub, m.filled, m.marked = at+t.lb, at+t.ub, true, t.marked
 		}
 		m.lb, m.ub = min(m.lb, at+t.lb), max(m.ub, at+t.ub)
 	}
@@ -209,7 +216,7 @@ func random(r *rand.Rand, depth int) (*Layout, model) {
 		return must(Hvector(count, block, stride, t)), out
 	case 1:
 		lb, extent := r.IntN(40)-20, r.IntN(120)-40
-		m.lb, m.ub = lb, lb+extent
+		m.lb, m.ub, m.marked = lb, lb+extent, true
 		return must(Resized(t, lb, extent)), m
 	case 2:
 		blocks, displacements := make([]int, r.IntN(5)), make([]int, 5)
@@ -229,7 +236,7 @@ func random(r *rand.Rand, depth int) (*Layout, model) {
 	for y := range subsizes[0] {
 		out.add(subsizes[1], ((starts[0]+y)*sizes[1]+starts[1])*extent, extent, m)
 	}
-	out.lb, out.ub = 0, sizes[0]*sizes[1]*extent
+	out.lb, out.ub, out.marked = 0, sizes[0]*sizes[1]*extent, true
 	return must(Subarray(sizes, subsizes, starts, t)), out
 }
 

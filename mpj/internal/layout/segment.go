@@ -92,13 +92,17 @@ func (b *builder) strided(n, displacement, stride int, t *Layout) error {
 	return b.repeatSegments(n, displacement, stride, t)
 }
 
-// widen extends the bounds by items of t at offsets first to last.
+// widen extends the bounds by items of t at offsets first to last. Once an item has marked bounds, only
+// such items count.
 func (b *builder) widen(first, last int, t *Layout) error {
 	lb, ub := first+t.lb, last+t.ub
-	if b.filled {
+	switch {
+	case b.marked && !t.marked:
+		lb, ub = b.lb, b.ub
+	case b.filled && b.marked == t.marked:
 		lb, ub = min(lb, b.lb), max(ub, b.ub)
 	}
-	b.lb, b.ub, b.filled = lb, ub, true
+	b.lb, b.ub, b.filled, b.marked = lb, ub, true, b.marked || t.marked
 	if t.size > 0 {
 		low, high := first+t.low, last+t.high
 		if b.data {
