@@ -5,8 +5,6 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
-
-	"github.com/p2pmpi/p2pmpi/internal/frame"
 )
 
 // A ring is the shared memory of one shm channel, which transports frames from one process to
@@ -18,9 +16,8 @@ import (
 //	36864      the bulk: payload bytes that do not fit into a cell
 //
 // A writer publishes a cell by its stamp, which is the position of the cell plus one. The stamp
-// distinguishes new records from those of the previous lap, so cells need not be cleared. A small
-// frame costs the receiver one cache miss: the header and the first bytes of the payload share the
-// stamp's cache line.
+// distinguishes new records from those of the previous lap, so cells need not be cleared; see
+// cell.go.
 type ring struct {
 	control *control
 	cells   *[cellCount]cell
@@ -36,12 +33,10 @@ const RingCapacity = 128 << 10
 
 const (
 	// cacheLine is twice the actual length, because processors fetch lines in pairs.
-	cacheLine = 128
-	cellCount = 256
-	// inlineSize is the longest payload that fits into a cell.
-	inlineSize  = cacheLine - 16 - frame.HeaderSize
+	cacheLine   = 128
+	cellCount   = 256
 	controlSize = 4096
-	bulkOffset  = controlSize + cellCount*cacheLine
+	bulkOffset  = controlSize + cellCount*cellSize
 	// Payloads begin at multiples of bulkAlign, so that copies are aligned and no two payloads
 	// share a cache line.
 	bulkAlign = 64
@@ -71,22 +66,8 @@ const (
 	receiverGone = 2
 )
 
-// A cell begins a record: a frame, or a further part of one.
-type cell struct {
-	stamp atomic.Uint64
-	part  uint64 // number of payload bytes of this record in the bulk
-	// header is the header of the frame, in the first record of the frame. A payload of up to
-	// inlineSize bytes follows the header; part is then 0.
-	header [frame.HeaderSize]byte
-	inline [inlineSize]byte
-}
-
-// A cell has the size of cacheLine, and the control fits into its page.
-var (
-	_ [cacheLine - unsafe.Sizeof(cell{})]byte
-	_ [unsafe.Sizeof(cell{}) - cacheLine]byte
-	_ [controlSize - unsafe.Sizeof(control{})]byte
-)
+// The control fits into its page.
+var _ [controlSize - unsafe.Sizeof(control{})]byte
 
 // checkCapacity returns an error if a ring cannot have a bulk of this length.
 func checkCapacity(capacity int) error {

@@ -83,7 +83,7 @@ func (r *ShmReceiver) TryReceive(alloc func(frame.Header) []byte) (f frame.Frame
 		if !r.begun {
 			r.err = r.begin(c, alloc)
 		} else {
-			r.err = r.take(c.part)
+			r.err = r.take(c.extent().part)
 		}
 		if r.err == nil && r.got == r.frame.Size {
 			f, r.frame, r.begun = r.frame, frame.Frame{}, false
@@ -99,17 +99,23 @@ func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte) error {
 		r.meet()
 	}
 	header := c.header // a copy, so that it cannot change after the check
-	h, err := frame.ParseHeader(header[:])
+	size, part := uint64(header.length), uint32(0)
+	if header.length == inBulk {
+		e := *c.extent()
+		size, part = uint64(e.size), e.part
+	} else if header.length > inlineSize {
+		return fmt.Errorf("channel: shared ring is corrupt: payload of %d bytes in a cell, at most %d fit", header.length, inlineSize)
+	}
+	h, err := header.unpack(size)
 	if err != nil {
 		return err
 	}
-	part := c.part
 	payload := alloc(h)
 	if uint64(len(payload)) != h.Size {
 		return fmt.Errorf("channel: buffer of %d bytes for a payload of %d", len(payload), h.Size)
 	}
 	r.frame, r.begun, r.got = frame.Frame{Header: h, Payload: payload}, true, 0
-	if h.Size > inlineSize {
+	if header.length == inBulk {
 		return r.take(part)
 	}
 	r.got = uint64(copy(payload, c.inline[:]))
@@ -118,7 +124,8 @@ func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte) error {
 }
 
 // take copies the part of the payload that a record stores in the bulk.
-func (r *ShmReceiver) take(part uint64) error {
+func (r *ShmReceiver) take(bytes uint32) error {
+	part := uint64(bytes)
 	if part == 0 || part > r.frame.Size-r.got || part > uint64(len(r.bulk)) {
 		return fmt.Errorf("channel: shared ring is corrupt: %d bytes follow %d of %d", part, r.got, r.frame.Size)
 	}

@@ -71,12 +71,14 @@ func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 		}
 		c := s.cell(s.cellsEnd)
 		if !s.begun {
-			frame.PutHeader(&c.header, &f.Header)
+			c.put(&f.Header, inBulk)
 			s.begun = true
 		}
+		*c.extent() = extent{size: uint32(f.Size), part: uint32(n)}
 		s.write(s.bulkEnd, f.Payload[s.sent:s.sent+n])
 		s.sent += n
-		s.publish(c, n)
+		s.bulkEnd += bulkLength(n)
+		s.publish(c)
 	}
 	s.begun, s.sent = false, 0
 	return true, nil
@@ -102,17 +104,15 @@ func (s *ShmSender) sendInline(f frame.Frame) (done bool, err error) {
 		return false, s.err
 	}
 	c := s.cell(s.cellsEnd)
-	frame.PutHeader(&c.header, &f.Header)
+	c.put(&f.Header, uint16(f.Size))
 	copy(c.inline[:], f.Payload)
-	s.publish(c, 0)
+	s.publish(c)
 	return true, nil
 }
 
 // publish makes the record that begins in c available to the receiver.
-func (s *ShmSender) publish(c *cell, part uint64) {
-	c.part = part
+func (s *ShmSender) publish(c *cell) {
 	s.cellsEnd++
-	s.bulkEnd += bulkLength(part)
 	c.stamp.Store(s.cellsEnd)
 	s.other.ring()
 }
