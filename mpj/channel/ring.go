@@ -28,7 +28,9 @@ type ring struct {
 // RingCapacity is the recommended capacity of a ring, in bytes. The copies of both ends stay in the
 // second-level cache, and four parts of a long payload fit at the same time. With capacities from 64
 // KiB to 1 MiB, the measured throughput is 10.8 GB/s for payloads of 1 MiB, and 10.2 GB/s, the speed
-// of a copy, for payloads of 4 MiB. Larger rings are not faster, and cost memory.
+// of a copy, for payloads of 4 MiB. Larger rings are not faster, and cost memory. On AMD, where
+// payloads bypass the cache of the sender (see copyShared), 256 KiB are 5 % faster and 64 KiB are
+// 20 % slower.
 const RingCapacity = 128 << 10
 
 const (
@@ -97,8 +99,8 @@ func (r *ring) cell(position uint64) *cell { return &r.cells[position%cellCount]
 // write copies b into the bulk at a position, and wraps around at the end of the bulk. b is not
 // longer than the bulk.
 func (r *ring) write(position uint64, b []byte) {
-	n := copy(r.bulk[position&uint64(len(r.bulk)-1):], b)
-	copy(r.bulk, b[n:])
+	n := copyShared(r.bulk[position&uint64(len(r.bulk)-1):], b)
+	copyShared(r.bulk, b[n:])
 }
 
 // read copies len(b) bytes at a position out of the bulk.
