@@ -41,6 +41,9 @@ const (
 	maxKind  = UpToDate
 )
 
+// Known reports whether k is one of the kinds above.
+func (k Kind) Known() bool { return k != 0 && k <= maxKind }
+
 // A Header is the fixed part of a frame. Its wire format is HeaderSize bytes, little-endian: kind, sync
 // (0 or 1), two zero bytes, context, rank, tag, seq, size.
 type Header struct {
@@ -96,7 +99,7 @@ func ParseHeader(b []byte) (Header, error) {
 		Size:    binary.LittleEndian.Uint64(b[24:]),
 	}
 	switch {
-	case h.Kind == 0 || h.Kind > maxKind:
+	case !h.Kind.Known():
 		return Header{}, fmt.Errorf("frame: unknown kind %d", h.Kind)
 	case b[1] > 1 || b[2]|b[3] != 0:
 		return Header{}, fmt.Errorf("frame: nonzero padding in a header")

@@ -27,6 +27,8 @@ func heapRing(t testing.TB) (*ring, []byte) {
 func FuzzShm(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 2, 0, 0, 0})
 	f.Add([]byte{1, 0x10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0})
+	longInCell := append(write(controlSize+cellSize+8, 1|200<<16), write(controlSize+cellSize, 2)...)
+	f.Add(append(longInCell, 0, 0, 0, 0))
 	hostile := frame.AppendHeader([]byte{1, 0x10, 1, 0, 1, 0, 0, 0}, frame.Header{Kind: frame.Data, Size: frame.MaxPayload})
 	f.Add(append(hostile, 0, 0, 0, 0))
 	f.Fuzz(func(t *testing.T, program []byte) {
@@ -47,6 +49,49 @@ func FuzzShm(f *testing.F) {
 	})
 }
 
+// FuzzPackedHeader checks that each accepted packed header encodes to the same bytes again, so it
+// contains no hidden data.
+func FuzzPackedHeader(f *testing.F) {
+	f.Add([]byte{1, 1, 8, 0, 1, 0, 0, 0, 2, 0, 0, 0, 255, 255, 255, 255, 7})
+	f.Add([]byte{99})
+	f.Add([]byte{1, 2})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var p packed
+		copy(unsafe.Slice((*byte)(unsafe.Pointer(&p)), unsafe.Sizeof(p)), b)
+		h, err := p.unpack(uint64(p.length))
+		if err != nil {
+			return
+		}
+		if _, err := frame.ParseHeader(frame.AppendHeader(nil, h)); err != nil {
+			t.Errorf("%x decodes to %+v, which is no header of a frame: %v", b, h, err)
+		}
+		var c cell
+		if c.put(&h, p.length); c.header != p {
+			t.Errorf("%+v decodes to %+v, which encodes to %+v", p, h, c.header)
+		}
+	})
+}
+
+// TestPackedHeaderKeepsAllFields sends the extreme values of each field, in a cell and in the bulk.
+func TestPackedHeaderKeepsAllFields(t *testing.T) {
+	s, r := shmPair(t, minRing)
+	for _, size := range []int{0, 1, 32, 33, inlineSize, inlineSize + 1, 1000} {
+		for _, h := range []frame.Header{
+			{Kind: frame.Data},
+			{Kind: frame.UpToDate, Sync: true, Context: 1<<32 - 1, Rank: 1<<32 - 1, Tag: -1 << 31, Seq: 1<<64 - 1},
+			{Kind: frame.Ack, Context: 1, Rank: 2, Tag: 3, Seq: 4},
+		} {
+			h.Size = uint64(size)
+			if done, err := s.TrySend(frame.Frame{Header: h, Payload: make([]byte, size)}); !done || err != nil {
+				t.Fatal(done, err)
+			}
+			if f, ok, err := r.TryReceive(fresh); !ok || err != nil || f.Header != h || len(f.Payload) != size {
+				t.Errorf("%+v arrived as %+v with %d bytes, %v, %v", h, f.Header, len(f.Payload), ok, err)
+			}
+		}
+	}
+}
+
 // playHostile runs a program against shared memory. An odd word of the program is an address, and
 // the next word is the value to write there. An even word makes the ends proceed.
 func playHostile(program, shared []byte, move func(word uint32)) {
@@ -60,6 +105,12 @@ func playHostile(program, shared []byte, move func(word uint32)) {
 		copy(shared[place:], program[4:min(len(program), 12)])
 		program = program[min(len(program)-4, 8):]
 	}
+}
+
+// write returns the part of a program that stores a value at a place.
+func write(place, value uint64) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(place/4<<1|1))
+	return binary.LittleEndian.AppendUint64(b, value)
 }
 
 func testHeapBells(n int) []*Bell {
@@ -78,12 +129,16 @@ func TestShmCorruptionIsAnError(t *testing.T) {
 		mentions string
 	}{
 		"stamp of another lap":         {func(r *ring) { r.cells[0].stamp.Store(7) }, false, "stamp 7"},
-		"unknown kind":                 {func(r *ring) { r.cells[0].header[0] = 99 }, false, "kind 99"},
-		"payload above the limit":      {func(r *ring) { r.cells[0].header[31] = 1 }, false, "at most"},
-		"empty part":                   {func(r *ring) { r.cells[0].part = 0 }, false, "corrupt"},
-		"part beyond the frame":        {func(r *ring) { r.cells[0].part = 3 * minRing }, false, "corrupt"},
-		"part beyond the ring":         {func(r *ring) { r.cells[0].part = minRing + 1 }, false, "corrupt"},
-		"part that overflows":          {func(r *ring) { r.cells[0].part = 1<<64 - 1 }, false, "corrupt"},
+		"unknown kind":                 {func(r *ring) { r.cells[0].header.kind = 99 }, false, "kind 99"},
+		"kind 0":                       {func(r *ring) { r.cells[0].header.kind = 0 }, false, "kind 0"},
+		"unknown flag":                 {func(r *ring) { r.cells[0].header.sync = 2 }, false, "flags 0x2"},
+		"payload longer than its cell": {func(r *ring) { r.cells[0].header.length = inlineSize + 1 }, false, "fit"},
+		"longest payload in a cell":    {func(r *ring) { r.cells[0].header.length = inBulk - 1 }, false, "fit"},
+		"empty part":                   {func(r *ring) { r.cells[0].extent().part = 0 }, false, "corrupt"},
+		"part beyond the frame":        {func(r *ring) { r.cells[0].extent().part = 3 * minRing }, false, "corrupt"},
+		"part beyond the ring":         {func(r *ring) { r.cells[0].extent().part = minRing + 1 }, false, "corrupt"},
+		"longest part":                 {func(r *ring) { r.cells[0].extent().part = 1<<32 - 1 }, false, "corrupt"},
+		"frame shorter than its part":  {func(r *ring) { r.cells[0].extent().size = 1 }, false, "corrupt"},
 		"more bytes taken than sent":   {func(r *ring) { r.control.freeBulk.Store(1 << 20) }, true, "corrupt"},
 		"more records taken than sent": {func(r *ring) { r.control.freeCells.Store(9) }, true, "corrupt"},
 	} {

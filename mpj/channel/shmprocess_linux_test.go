@@ -42,6 +42,7 @@ var children = map[string]func(*pollingEnd) error{
 	"echo":     echo,
 	"exchange": func(e *pollingEnd) error { return exchange(e, 2) },
 	"show":     show,
+	"window":   receiveWindows,
 }
 
 // A pollingEnd is one side of two rings, used as the engine does: it polls, and sleeps after a
@@ -170,6 +171,25 @@ func echo(e *pollingEnd) error {
 	}
 }
 
+// window is the number of frames that BenchmarkShmRate sends before it waits for a reply.
+const window = 64
+
+// receiveWindows replies to every window of frames with one frame.
+func receiveWindows(e *pollingEnd) error {
+	buffer := make([]byte, 64<<10)
+	place := func(h frame.Header) []byte { return buffer[:h.Size] }
+	for {
+		for range window {
+			if _, err := e.receive(place); err != nil {
+				return err
+			}
+		}
+		if err := e.send(numbered(1, nil)); err != nil {
+			return err
+		}
+	}
+}
+
 // exchange sends frames of random sizes, and receives the same number of frames. Like a progress
 // loop, it makes progress on both in turn.
 func exchange(e *pollingEnd, seed uint64) error {
@@ -263,5 +283,27 @@ func BenchmarkShmPingPong(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(2*b.N), "ns/half")
 			})
 		}
+	}
+}
+
+// BenchmarkShmRate reports the time per frame when a process sends windows of frames to another.
+func BenchmarkShmRate(b *testing.B) {
+	for _, size := range []int{8, 64, 512} {
+		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
+			e := startChild(b, "window", forever, RingCapacity)
+			f := numbered(1, make([]byte, size))
+			b.ReportAllocs()
+			for b.Loop() {
+				for range window {
+					if err := e.send(f); err != nil {
+						b.Fatal(err)
+					}
+				}
+				if _, err := e.receive(fresh); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(window*b.N), "ns/frame")
+		})
 	}
 }

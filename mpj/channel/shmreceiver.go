@@ -74,51 +74,60 @@ func (r *ShmReceiver) Arrived() bool {
 // the frame is complete. The error is io.EOF after the sender closed between two frames. TryReceive
 // never blocks and allocates nothing.
 func (r *ShmReceiver) TryReceive(alloc func(frame.Header) []byte) (f frame.Frame, ok bool, err error) {
-	defer runtime.KeepAlive(r)
-	for r.err == nil {
+	for r.err == nil && !ok {
 		c := r.cell(r.cellsTaken)
 		if stamp := c.stamp.Load(); stamp != r.cellsTaken+1 {
-			return frame.Frame{}, false, r.idle(stamp)
+			r.idle(stamp)
+			break
 		}
-		if !r.begun {
-			r.err = r.begin(c, alloc)
+		if r.begun {
+			r.err = r.take(c.extent().part)
 		} else {
-			r.err = r.take(c.part)
+			ok, r.err = r.begin(c, alloc, &f)
 		}
-		if r.err == nil && r.got == r.frame.Size {
-			f, r.frame, r.begun = r.frame, frame.Frame{}, false
-			return f, true, nil
+		if r.begun && r.got == r.frame.Size && r.err == nil {
+			f, r.frame, r.begun, ok = r.frame, frame.Frame{}, false, true
 		}
 	}
-	return frame.Frame{}, false, r.err
+	runtime.KeepAlive(r)
+	return f, ok, r.err
 }
 
-// begin takes the first record of a frame.
-func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte) error {
+// begin takes the first record of a frame. If the frame is entirely in c, begin stores it in f and
+// returns true.
+func (r *ShmReceiver) begin(c *cell, alloc func(frame.Header) []byte, f *frame.Frame) (whole bool, err error) {
 	if !r.met {
 		r.meet()
 	}
 	header := c.header // a copy, so that it cannot change after the check
-	h, err := frame.ParseHeader(header[:])
+	size, part := uint64(header.length), uint32(0)
+	if header.length == inBulk {
+		e := *c.extent()
+		size, part = uint64(e.size), e.part
+	} else if size > inlineSize {
+		return false, fmt.Errorf("channel: shared ring is corrupt: payload of %d bytes in a cell, at most %d fit", size, inlineSize)
+	}
+	h, err := header.unpack(size)
 	if err != nil {
-		return err
+		return false, err
 	}
-	part := c.part
 	payload := alloc(h)
-	if uint64(len(payload)) != h.Size {
-		return fmt.Errorf("channel: buffer of %d bytes for a payload of %d", len(payload), h.Size)
+	if uint64(len(payload)) != size {
+		return false, fmt.Errorf("channel: buffer of %d bytes for a payload of %d", len(payload), size)
 	}
-	r.frame, r.begun, r.got = frame.Frame{Header: h, Payload: payload}, true, 0
-	if h.Size > inlineSize {
-		return r.take(part)
+	if header.length == inBulk {
+		r.frame, r.begun, r.got = frame.Frame{Header: h, Payload: payload}, true, 0
+		return false, r.take(part)
 	}
-	r.got = uint64(copy(payload, c.inline[:]))
+	copy(payload, c.inline[:])
 	r.free(0)
-	return nil
+	f.Header, f.Payload = h, payload
+	return true, nil
 }
 
 // take copies the part of the payload that a record stores in the bulk.
-func (r *ShmReceiver) take(part uint64) error {
+func (r *ShmReceiver) take(bytes uint32) error {
+	part := uint64(bytes)
 	if part == 0 || part > r.frame.Size-r.got || part > uint64(len(r.bulk)) {
 		return fmt.Errorf("channel: shared ring is corrupt: %d bytes follow %d of %d", part, r.got, r.frame.Size)
 	}
@@ -159,8 +168,9 @@ func (r *ShmReceiver) granted() bool {
 	return granted
 }
 
-// idle interprets the stamp of the next cell, which is not the stamp of a published record.
-func (r *ShmReceiver) idle(stamp uint64) error {
+// idle interprets the stamp of the next cell, which is not the stamp of a published record. It sets
+// r.err if no more frames follow.
+func (r *ShmReceiver) idle(stamp uint64) {
 	gone := r.control.gone.Load()
 	switch {
 	case stamp != stale(r.cellsTaken):
@@ -174,5 +184,4 @@ func (r *ShmReceiver) idle(stamp uint64) error {
 	default:
 		r.err = io.EOF
 	}
-	return r.err
 }

@@ -57,13 +57,26 @@ func newShmSender(r *ring, own, other *Bell) *ShmSender {
 // not, the caller must call TrySend again with the same frame, after other work, or when own has
 // been rung because space is free. TrySend never blocks and allocates nothing.
 func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
-	defer runtime.KeepAlive(s)
-	if err := s.usable(f); err != nil {
-		return false, err
+	switch {
+	case !s.usable(&f):
+		err = s.unusable(&f)
+	case f.Size > inlineSize:
+		done, err = s.sendLong(&f)
+	case !s.room(0):
+		err = s.err
+	default:
+		c := s.cell(s.cellsEnd)
+		c.put(&f.Header, uint16(f.Size))
+		copy(c.inline[:], f.Payload)
+		s.publish(c)
+		done = true
 	}
-	if f.Size <= inlineSize {
-		return s.sendInline(f)
-	}
+	runtime.KeepAlive(s)
+	return done, err
+}
+
+// sendLong is TrySend for a frame whose payload does not fit into a cell.
+func (s *ShmSender) sendLong(f *frame.Frame) (done bool, err error) {
 	for s.sent < f.Size {
 		n := min(f.Size-s.sent, s.step)
 		if !s.room(bulkLength(n)) {
@@ -71,19 +84,27 @@ func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 		}
 		c := s.cell(s.cellsEnd)
 		if !s.begun {
-			frame.PutHeader(&c.header, &f.Header)
+			c.put(&f.Header, inBulk)
 			s.begun = true
 		}
+		*c.extent() = extent{size: uint32(f.Size), part: uint32(n)}
 		s.write(s.bulkEnd, f.Payload[s.sent:s.sent+n])
 		s.sent += n
-		s.publish(c, n)
+		s.bulkEnd += bulkLength(n)
+		s.publish(c)
 	}
 	s.begun, s.sent = false, 0
 	return true, nil
 }
 
-// usable returns the reason why f cannot be sent, or nil.
-func (s *ShmSender) usable(f frame.Frame) error {
+// usable reports whether f can be sent. It is inlined, unlike unusable.
+func (s *ShmSender) usable(f *frame.Frame) bool {
+	return s.err == nil && s.control.gone.Load() == 0 && uint64(len(f.Payload)) == f.Size &&
+		f.Size <= frame.MaxPayload && (!s.begun || s.sent < f.Size)
+}
+
+// unusable returns the reason why f cannot be sent.
+func (s *ShmSender) unusable(f *frame.Frame) error {
 	switch {
 	case s.err != nil:
 		return s.err
@@ -91,28 +112,17 @@ func (s *ShmSender) usable(f frame.Frame) error {
 		return fmt.Errorf("channel: send: %w", net.ErrClosed)
 	case uint64(len(f.Payload)) != f.Size || f.Size > frame.MaxPayload:
 		return fmt.Errorf("channel: frame with a payload of %d bytes has size %d, at most %d are allowed", len(f.Payload), f.Size, uint64(frame.MaxPayload))
-	case s.begun && s.sent >= f.Size:
-		return fmt.Errorf("channel: send of %d bytes, but only %d bytes of the previous frame have been sent", f.Size, s.sent)
 	}
-	return nil
+	return fmt.Errorf("channel: send of %d bytes, but only %d bytes of the previous frame have been sent", f.Size, s.sent)
 }
 
-func (s *ShmSender) sendInline(f frame.Frame) (done bool, err error) {
-	if !s.room(0) {
-		return false, s.err
-	}
-	c := s.cell(s.cellsEnd)
-	frame.PutHeader(&c.header, &f.Header)
-	copy(c.inline[:], f.Payload)
-	s.publish(c, 0)
-	return true, nil
-}
-
-// publish makes the record that begins in c available to the receiver.
-func (s *ShmSender) publish(c *cell, part uint64) {
-	c.part = part
+// publish makes the record in c available to the receiver. To publish several records with one store
+// and one look at the bell would not be faster, because the receiver takes longer than the sender.
+// Windows of 64 frames of 8 bytes took 65 to 71 ns per frame with 4 to 16 records per store, and 67 to
+// 72 ns with one, on near cores of an AMD EPYC (see nonTemporal), and 160 to 175 ns on distant cores
+// in all cases.
+func (s *ShmSender) publish(c *cell) {
 	s.cellsEnd++
-	s.bulkEnd += bulkLength(part)
 	c.stamp.Store(s.cellsEnd)
 	s.other.ring()
 }

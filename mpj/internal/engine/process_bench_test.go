@@ -199,10 +199,11 @@ var ways = map[string]connection{
 const (
 	partnerVariable = "ENGINE_BENCH_PARTNER" // name of the connection
 	sizeVariable    = "ENGINE_BENCH_SIZE"
+	windowVariable  = "ENGINE_BENCH_WINDOW" // number of messages before a reply
 )
 
-// partner is the other process of BenchmarkTwoProcesses. It sends back each message until an empty
-// message arrives.
+// partner is the other process of the benchmarks. It sends back each message, or the last of each
+// window of messages, until an empty message arrives.
 func partner(way string) error {
 	e, err := ways[way].join(1, []*os.File{os.NewFile(3, ""), os.NewFile(4, ""), os.NewFile(5, "")})
 	if err != nil {
@@ -213,9 +214,13 @@ func partner(way string) error {
 	if err != nil {
 		return err
 	}
-	buf := make([]byte, size)
+	window, err := strconv.Atoi(os.Getenv(windowVariable))
+	if err != nil {
+		return err
+	}
+	buf, requests := make([]byte, size), make([]*engine.Request, window)
 	for {
-		s, err := e.Recv(context2, 0, 0, buf)
+		s, err := receiveWindow(e, requests, buf)
 		if err != nil {
 			return err
 		}
@@ -223,6 +228,24 @@ func partner(way string) error {
 			return err
 		}
 	}
+}
+
+// receiveWindow receives a message for each request, and returns the status of the last one.
+func receiveWindow(e *engine.Engine, requests []*engine.Request, buf []byte) (s engine.Status, err error) {
+	if len(requests) == 1 {
+		return e.Recv(context2, 0, 0, buf)
+	}
+	for i := range requests {
+		if requests[i], err = e.Irecv(context2, 0, 0, buf); err != nil {
+			return s, err
+		}
+	}
+	for _, r := range requests {
+		if s, err = e.Wait(r); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
 // BenchmarkTwoProcesses measures the time of a message and its reply between two processes.
@@ -235,22 +258,8 @@ func BenchmarkTwoProcesses(b *testing.B) {
 }
 
 func twoProcesses(b *testing.B, way string, size int) {
-	ours, theirs, err := ways[way].open()
-	if err != nil {
-		skip.Lacks(b, err)
-	}
-	other := exec.Command(os.Args[0])
-	other.Env = append(os.Environ(), partnerVariable+"="+way, sizeVariable+"="+strconv.Itoa(size))
-	other.ExtraFiles, other.Stderr = theirs, os.Stderr
-	if err := other.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer other.Wait()
-	e, err := ways[way].join(0, ours)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer e.Close()
+	e, stop := startPartner(b, way, size, 1)
+	defer stop()
 	buf := make([]byte, size)
 	exchange := func(out []byte) {
 		if err := e.Send(context2, 1, 0, out, engine.Standard); err != nil {
@@ -268,5 +277,71 @@ func twoProcesses(b *testing.B, way string, size int) {
 	for b.Loop() {
 		exchange(buf)
 	}
+	exchange(nil)
+}
+
+// startPartner starts the other process of a benchmark, and returns the engine of this process and a
+// function that ends both.
+func startPartner(b *testing.B, way string, size, window int) (e *engine.Engine, stop func()) {
+	ours, theirs, err := ways[way].open()
+	if err != nil {
+		skip.Lacks(b, err)
+	}
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), partnerVariable+"="+way, sizeVariable+"="+strconv.Itoa(size), windowVariable+"="+strconv.Itoa(window))
+	other.ExtraFiles, other.Stderr = theirs, os.Stderr
+	if err := other.Start(); err != nil {
+		b.Fatal(err)
+	}
+	e, err = ways[way].join(0, ours)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return e, func() {
+		e.Close()
+		other.Wait()
+	}
+}
+
+// BenchmarkMessageRate measures the time per message when a process sends windows of messages and
+// waits for a reply to each window.
+func BenchmarkMessageRate(b *testing.B) {
+	for _, name := range []string{"shm", "tcp"} {
+		for _, size := range []int{8, 512} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) { messageRate(b, name, size) })
+		}
+	}
+}
+
+func messageRate(b *testing.B, way string, size int) {
+	var requests [64]*engine.Request
+	e, stop := startPartner(b, way, size, len(requests))
+	defer stop()
+	buf := make([]byte, size)
+	exchange := func(out []byte) {
+		for i := range requests {
+			r, err := e.Isend(context2, 1, 0, out, engine.Standard)
+			if err != nil {
+				b.Fatal(err)
+			}
+			requests[i] = r
+		}
+		for _, r := range requests {
+			if _, err := e.Wait(r); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := e.Recv(context2, 1, 0, buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range 100 {
+		exchange(buf)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		exchange(buf)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(len(requests)*b.N), "ns/message")
 	exchange(nil)
 }
