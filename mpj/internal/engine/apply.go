@@ -140,3 +140,18 @@ func (p *protected) takeUnreceived(m message) {
 	p.windows.take(&m)
 	p.notices.matched(m)
 }
+
+// arrivedMessage returns a message of the protocol for its mailbox.
+func arrivedMessage(m *protection.Message) message {
+	return message{
+		Context: m.Context, Tag: m.Tag, Source: m.Source, Seq: m.Seq,
+		Size: len(m.Payload), Payload: m.Payload, Sync: m.Sync,
+	}
+}
+
+// unreceivedMessage returns a message to this rank for a snapshot.
+func unreceivedMessage(m *message, dest int) protection.Message {
+	return protection.Message{
+		Context: m.Context, Tag: m.Tag, Source: m.Source, Dest: dest, Seq: m.Seq, Payload: m.Payload, Sync: m.Sync,
+	}
+}

@@ -19,24 +19,14 @@ type checkpointing struct {
 	resuming *waiter           // waiter of Checkpoint while it waits for an arriving checkpoint
 }
 
-// Checkpoint makes a checkpoint of the program. Replicas that join the rank later then need not
-// replay the log between the first checkpoint and this one. If this process is itself such a replica
-// and calls Checkpoint for the first time, it resumes from the last checkpoint of its rank. The
-// program must have no operation in progress. If the checkpoint cannot be made, for example because
-// the disk is full, the log stays as it was and Checkpoint returns nil. A non-nil error comes from
-// Save, Restore, TakeOwn or the engine.
-func (e *Engine) Checkpoint(c Checkpoint) error {
-	e.mu.Lock()
-	if e.err != nil || e.protected == nil {
-		defer e.mu.Unlock()
-		return e.err
-	}
-	return e.protected.checkpointing.run(c)
-}
-
-// run implements Checkpoint. The engine's mutex is held, and released.
+// run implements Checkpoint. The engine's mutex is not held.
 func (c *checkpointing) run(program Checkpoint) error {
 	p := c.p
+	p.lock()
+	if p.err() != nil {
+		defer p.unlock()
+		return p.err()
+	}
 	log := p.rejoin.log
 	if log == nil && !p.protocol.Joining() {
 		p.unlock()

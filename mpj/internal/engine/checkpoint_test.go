@@ -21,27 +21,26 @@ func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 // count and the tallies of the checkpoint. Otherwise the process would seem to be behind its master
 // or to have received less.
 func TestCheckpointKeepsCounts(t *testing.T) {
-	still := func() *Engine {
-		e := &Engine{clock: func() time.Duration { return time.Minute }, view: view.New(2, 1)}
-		e.protected = newProtected(e, &Config{Protocol: still{}})
-		return e
+	still := func() *protected {
+		e := &Engine{clock: func() time.Duration { return time.Minute }, view: view.New(2, 1), err: ErrClosed} // no ticks
+		return newProtected(e, &Config{Protocol: still{}})
 	}
 	old := still()
-	old.protected.windows.byRank[1] = window{sent: tally{1, 2}, received: tally{3, 4}}
+	old.windows.byRank[1] = window{sent: tally{1, 2}, received: tally{3, 4}}
 	for range 7 {
-		old.protected.leading.meter.Step(time.Second)
+		old.leading.meter.Step(time.Second)
 	}
-	s := old.protected.checkpointing.snapshot([]byte("more"))
+	s := old.checkpointing.snapshot([]byte("more"))
 	young := still()
-	young.protected.leading.meter.Step(time.Second)
-	young.protected.checkpointing.goTo(&s)
-	if got := young.protected.leading.meter.Steps(); got != 7 {
+	young.leading.meter.Step(time.Second)
+	young.checkpointing.goTo(&s)
+	if got := young.leading.meter.Steps(); got != 7 {
 		t.Errorf("the process has taken %d steps, want 7", got)
 	}
-	if got, want := young.protected.windows.byRank[1], old.protected.windows.byRank[1]; got.sent != want.sent || got.received != want.received {
+	if got, want := young.windows.byRank[1], old.windows.byRank[1]; got.sent != want.sent || got.received != want.received {
 		t.Errorf("the process has sent %v and received %v, want %v and %v", got.sent, got.received, want.sent, want.received)
 	}
-	if got := string(s.Own[old.protected.checkpointing.ownSize():]); got != "more" {
+	if got := string(s.Own[old.checkpointing.ownSize():]); got != "more" {
 		t.Errorf("the program's state is %q", got)
 	}
 }

@@ -11,9 +11,8 @@ import (
 // frames, the goroutines that read and write channels, the replacement of channels that break, the
 // lending of channels to the program, and the progress on rings (poller). It needs from the engine:
 // the mutex, which guards it, the view, the context and the end of the engine, and the pools of
-// payloads. From the transport, direct or protected, it needs the buffer of an arriving payload,
-// the processing of an arrived frame, the frames of a queue that are no longer needed, and what to
-// send again on a new channel.
+// payloads. From the transport, it needs a Handler for each channel, which frames of a queue are no
+// longer needed, and what to send again on a new channel.
 type connections struct {
 	e        *Engine
 	opener   channel.Opener

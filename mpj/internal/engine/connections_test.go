@@ -101,7 +101,7 @@ func TestNewChannelRepeatsUnacknowledgedFrames(t *testing.T) {
 	<-second.sent                           // so the earlier frames are recorded as written
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.direct.acknowledged(view.Process{Rank: 1}, frame.Header{Kind: frame.Ack, Seq: 3}); err != nil {
+	if err := e.direct().acknowledged(view.Process{Rank: 1}, frame.Header{Kind: frame.Ack, Seq: 3}); err != nil {
 		t.Fatal(err)
 	}
 	if o := e.conns.outlets[1]; len(o.queue) != 1 || o.queue[0].Seq != 4 || e.conns.queued != frame.HeaderSize+1 {

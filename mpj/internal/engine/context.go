@@ -8,9 +8,8 @@ import (
 // The calls here return early when a context.Context ends. Whether that happens depends on timing,
 // so it is part of a decision: with replicas, the decider's context counts.
 
-// Replicated reports whether this process has a protocol, so that other replicas take part in its
-// decisions.
-func (e *Engine) Replicated() bool { return e.protected != nil }
+// Replicated reports whether other replicas take part in the decisions of this process.
+func (e *Engine) Replicated() bool { return e.transport.Replicated() }
 
 // wakes makes the end of ctx wake w, until the caller calls stop. e.mu is held at both calls.
 func (e *Engine) wakes(ctx context.Context, w *waiter) (stop func() bool) {
@@ -39,7 +38,7 @@ func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err er
 	r.waiter = w
 	defer func() { r.waiter = nil }()
 	w.choice = choice{kind: requestDone, waits: true, ends: ctx, request: r}
-	values, err := e.decide(e.nextPoint(decisionContext), w)
+	values, err := e.transport.Decide(decisionContext, w)
 	return err == nil && len(values) == 1, err
 }
 
@@ -54,7 +53,7 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
 	w.choice = choice{kind: probedStatus, waits: true, ends: ctx, box: b, source: source, tag: tag}
-	values, err := e.decide(e.nextPoint(inContext), w)
+	values, err := e.transport.Decide(inContext, w)
 	if err != nil || len(values) == 0 {
 		return Status{}, false, err
 	}
@@ -72,7 +71,7 @@ func (e *Engine) RandomSeed() uint64 {
 	defer e.mu.Unlock()
 	defer w.put()
 	w.choice = choice{kind: chosenNumber, number: rand.Uint64}
-	values, err := e.decide(e.nextPoint(decisionContext), w)
+	values, err := e.transport.Decide(decisionContext, w)
 	if err != nil || len(values) != 1 {
 		return 0
 	}

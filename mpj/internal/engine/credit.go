@@ -18,9 +18,12 @@ const (
 	ackBytes  = 256 << 10
 )
 
-// An inflow is the state of the frames from one process. It survives a change of the channel.
+// An inflow is the state of the frames from one process, and the Handler of these frames. It survives
+// a change of the channel.
 type inflow struct {
+	direct    *direct
 	from      view.Process
+	memory    memoryReader        // the channel, if this process may read the sender's memory
 	seq       uint64              // number of the last frame that has arrived
 	uncounted uint64              // number of frames received by RecvUncounted
 	unacked   int                 // bytes since the last acknowledgement, with headers
@@ -38,7 +41,7 @@ type inflow struct {
 // inflow returns the inflow from a process, and creates it if necessary.
 func (d *direct) inflow(from view.Process) *inflow {
 	if d.inflows[from.Rank] == nil {
-		d.inflows[from.Rank] = &inflow{from: from}
+		d.inflows[from.Rank] = &inflow{direct: d, from: from}
 	}
 	return d.inflows[from.Rank]
 }
@@ -70,15 +73,6 @@ func (d *direct) acknowledge(link *inflow) {
 	e.conns.outlet(link.from).put(parcel{Frame: frame.Frame{Header: frame.Header{
 		Kind: frame.Ack, Context: link.consumed, Seq: link.seq,
 	}}})
-}
-
-// acknowledgeDue acknowledges the frames that have arrived since the last acknowledgement.
-func (d *direct) acknowledgeDue() {
-	for _, link := range d.inflows {
-		if link != nil && link.frames > 0 {
-			d.acknowledge(link)
-		}
-	}
 }
 
 // acknowledged processes an Ack. A late Ack has no effect.

@@ -94,7 +94,7 @@ func (d *direct) deliver(m message) {
 		return
 	}
 	if b.abandoned {
-		d.discard(m)
+		d.Drop(m)
 		return
 	}
 	if m.Ref != nil && d.ending {
@@ -154,18 +154,17 @@ func (d *direct) claim(link *inflow, h frame.Header) []byte {
 }
 
 // arrived processes a frame. If claim returned a buffer, that buffer contains the payload.
-func (d *direct) arrived(in *inlet, f *frame.Frame) error {
-	link := in.link
+func (d *direct) arrived(link *inflow, f *frame.Frame) error {
 	switch {
 	case f.Kind == frame.Ack:
-		return d.acknowledged(in.from, f.Header)
+		return d.acknowledged(link.from, f.Header)
 	case link.duplicate:
 		release(f.Payload)
 	case f.Seq != link.seq+1:
 		return fmt.Errorf("received frame %d after frame %d", f.Seq, link.seq)
 	default:
 		link.seq++
-		if err := d.take(in, f); err != nil {
+		if err := d.take(link, f); err != nil {
 			return fmt.Errorf("frame of kind %d: %w", f.Kind, err)
 		}
 	}
@@ -182,17 +181,17 @@ func (d *direct) arrived(in *inlet, f *frame.Frame) error {
 	return nil
 }
 
-func (d *direct) take(in *inlet, f *frame.Frame) error {
+func (d *direct) take(link *inflow, f *frame.Frame) error {
 	switch f.Kind {
 	case frame.Data:
-		d.takeData(in, f)
+		d.takeData(link, f)
 		return nil
 	case frame.Announce:
-		return d.takeAnnounce(in, f)
+		return d.takeAnnounce(link, f)
 	case frame.Clear:
-		return d.takeClear(in.from, f.Header)
+		return d.takeClear(link.from, f.Header)
 	case frame.Body:
-		return d.takeBody(in, f)
+		return d.takeBody(link, f)
 	}
 	return fmt.Errorf("not allowed without replicas")
 }
@@ -205,17 +204,17 @@ func dataMessage(f *frame.Frame, source int) message {
 	}
 }
 
-func (d *direct) takeData(in *inlet, f *frame.Frame) {
-	r := in.link.request
-	in.link.request = nil
+func (d *direct) takeData(link *inflow, f *frame.Frame) {
+	r := link.request
+	link.request = nil
 	switch {
 	case r == nil:
-		d.deliver(dataMessage(f, in.from.Rank))
+		d.deliver(dataMessage(f, link.from.Rank))
 	case r.hold != nil || r.whole || len(f.Payload) > len(r.buf):
-		d.give(r, dataMessage(f, in.from.Rank))
+		d.give(r, dataMessage(f, link.from.Rank))
 	default: // the payload is in the receive's buffer
-		d.consumed(in.link, len(f.Payload))
-		r.status = Status{Source: in.from.Rank, Tag: f.Tag, Size: len(f.Payload)}
+		d.consumed(link, len(f.Payload))
+		r.status = Status{Source: link.from.Rank, Tag: f.Tag, Size: len(f.Payload)}
 		r.finish()
 	}
 }

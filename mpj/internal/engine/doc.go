@@ -1,6 +1,5 @@
 // Package engine is the matching engine of one process. It matches messages with receives, keeps
-// communication contexts apart, and moves frames between the channels and the protection protocol,
-// if the job has one.
+// communication contexts apart, and moves frames between the channels and a Transport.
 //
 //	 program's goroutines                                  other processes
 //	Send, Recv, Wait, Test ...   +-> outlet -> Sender ====> 1.0
@@ -8,17 +7,18 @@
 //	+---------v------------------+----+
 //	| engine  match.Box per context   |  one mutex
 //	|         open points             |
-//	|         protection.Protocol     |
+//	|         Transport               |
 //	+---------^-----------------------+
 //	          +--- inlet <- Receiver <===================== 1.0
 //
-// # Two message paths
+// # Two transports
 //
-// With replicas, the engine hands every message to the protocol, together with a copy of its
-// payload for the backup table. The message goes to each live replica of its destination: see
-// protected.go. Without replicas (r = 1) the engine moves messages directly. It sends from the
-// program's buffer and receives into the program's buffer where possible: see direct.go,
-// rendezvous.go and credit.go. Package match matches messages and receives on both paths.
+// With replicas, the transport hands every message to the protection protocol, together with a copy
+// of its payload for the backup table. The message goes to each live replica of its destination: see
+// protected.go. Without replicas (r = 1) the transport sends from the program's buffer and receives
+// into the program's buffer where possible: see direct.go, rendezvous.go and credit.go. Package match
+// matches messages and receives for both. The engine does not know which transport it has: each step
+// that differs is a method of Transport or Handler (transport.go).
 //
 // # Goroutines
 //
@@ -36,7 +36,6 @@
 //
 //	connections  queues of frames, channels and the goroutines that read and write them
 //	poller       progress on rings, and the program's sleeping goroutines
-//	direct       the transport of an engine without replicas
 //	finalized, spares, payloadPool, ticker
 //
 // # Nondeterminism

@@ -65,13 +65,12 @@ type Engine struct {
 	mu        sync.Mutex
 	err       error // reason why the engine has stopped; nil while it runs
 	view      view.View
-	protected *protected // nil without a protocol: see direct.go
+	transport Transport
 	mailboxes map[uint32]*mailbox
 	last      uint32 // context of lastBox, the mailbox used last
 	lastBox   *mailbox
 
 	conns    connections
-	direct   direct // transport without a protocol
 	payloads payloadPool
 	spares   spares
 	flush    *waiter // waiter of Flush, or nil
@@ -90,17 +89,13 @@ func New(ctx context.Context, c Config) *Engine {
 	}
 	e.conns = newConnections(e, c)
 	e.tick.onTick, e.tick.running = e.onTick, &e.running
-	e.direct.e, e.direct.rank = e, c.Self.Rank
-	if c.Protocol == nil {
-		e.direct.inflows = make([]*inflow, c.View.N)
-	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
 	if c.Protocol == nil {
 		c.Log.Close() // without a protocol, nothing is logged
+		e.transport = newDirect(e, c.View.N)
 	} else {
-		e.protected = newProtected(e, &c)
-		e.armTick() // the view may already name this process as master
+		e.transport = newProtected(e, &c)
 	}
 	e.mu.Unlock()
 	if c.Bell != nil {
@@ -131,11 +126,7 @@ func (e *Engine) View(v view.View) {
 		return
 	}
 	e.conns.follow(v)
-	if e.protected == nil {
-		e.recordFinished()
-		return
-	}
-	e.protected.viewChanged(before)
+	e.transport.View(before)
 	e.recordFinished()
 }
 
@@ -178,11 +169,9 @@ func (e *Engine) fail(err error) {
 func (e *Engine) Close() {
 	e.Fail(ErrClosed)
 	e.running.Wait()
+	e.transport.Close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.protected != nil {
-		e.protected.close()
-	}
 	e.conns.close()
 }
 
@@ -207,9 +196,5 @@ func (e *Engine) onTick() {
 	if e.err != nil {
 		return
 	}
-	if e.protected == nil {
-		e.direct.acknowledgeDue()
-		return
-	}
-	e.protected.tick()
+	e.transport.Tick()
 }

@@ -37,9 +37,9 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	}
 	for i := range out {
 		p := &out[i]
-		if p.request = nil; !e.sendAtOnce(context, p.Rank, tag, p.Bytes, Standard) {
+		if p.request = nil; !e.transport.TrySend(context, p.Rank, tag, p.Bytes, Standard) {
 			p.request = e.spares.request()
-			e.sendLater(p.request, context, p.Rank, tag, p.Bytes, Standard)
+			e.transport.Send(p.request, context, p.Rank, tag, p.Bytes, Standard)
 		}
 	}
 	fits := true
@@ -55,7 +55,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 			continue
 		}
 		if !fits { // the send may never be received
-			e.abandonSend(out[i].request)
+			e.transport.Abandon(out[i].request)
 		}
 		if err := e.conclude(&out[i]); err != nil || out[i].Err != nil {
 			return cmp.Or(err, out[i].Err)

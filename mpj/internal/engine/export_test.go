@@ -42,26 +42,30 @@ func SetWindows(quickest, each int) (restore func()) {
 func (e *Engine) WaitingSends() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.protected.windows.waiting)
+	return len(e.protected().windows.waiting)
 }
 
 // Unreceived returns the number of bytes that have arrived and that no receive has matched.
 func (e *Engine) Unreceived() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.protected.unreceived()
+	return e.protected().unreceived()
 }
 
 // SentTo returns the number of messages sent to a rank in a context.
 func (e *Engine) SentTo(context uint32, dest int) uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.protected.protocol.Sent(context, dest)
+	return e.protected().protocol.Sent(context, dest)
 }
 
 // Retained returns the number of bytes that the protocol keeps.
 func (e *Engine) Retained() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.protected.protocol.Retained()
+	return e.protected().protocol.Retained()
 }
+
+func (e *Engine) protected() *protected { return e.transport.(*protected) }
+
+func (e *Engine) direct() *direct { return e.transport.(*direct) }

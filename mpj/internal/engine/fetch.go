@@ -28,7 +28,7 @@ const inPlace = 1
 // A fetch is a payload that is being read from the memory of its sender.
 type fetch struct {
 	direct  *direct
-	in      *inlet
+	link    *inflow
 	request *Request
 	name    uint64 // number of the message
 	address uint64
@@ -52,19 +52,20 @@ func (d *direct) offer(o *outlet, r *Request, name uint64) {
 }
 
 // takeOffer begins to fetch the payload of a Body in place.
-func (d *direct) takeOffer(in *inlet, f *frame.Frame) error {
+func (d *direct) takeOffer(link *inflow, f *frame.Frame) error {
 	name := nameOf(f.Header)
-	r := in.link.cleared[name]
-	if r == nil || in.memory == nil || len(f.Payload) != addressSize {
+	r := link.cleared[name]
+	if r == nil || link.memory == nil || len(f.Payload) != addressSize {
 		return fmt.Errorf("offer of an unrequested body")
 	}
-	if !in.memory.CanRead() {
-		d.answer(in.from, name, unreadable)
+	if !link.memory.CanRead() {
+		d.answer(link.from, name, unreadable)
 		return nil
 	}
-	delete(in.link.cleared, name)
+	delete(link.cleared, name)
 	p := &d.e.conns.poller
-	p.fetches = append(p.fetches, &fetch{direct: d, in: in, request: r, name: name, address: binary.LittleEndian.Uint64(f.Payload)})
+	reading := &fetch{direct: d, link: link, request: r, name: name, address: binary.LittleEndian.Uint64(f.Payload)}
+	p.fetches = append(p.fetches, reading.next)
 	return nil
 }
 
@@ -72,19 +73,19 @@ func (d *direct) takeOffer(in *inlet, f *frame.Frame) error {
 func (f *fetch) next() (done bool) {
 	d, r := f.direct, f.request
 	piece := r.buf[f.got:min(f.got+fetchPiece, r.status.Size)]
-	switch err := f.in.memory.ReadMemory(f.address+uint64(f.got), piece); {
+	switch err := f.link.memory.ReadMemory(f.address+uint64(f.got), piece); {
 	case errors.Is(err, channel.ErrUnreadable):
-		f.in.link.cleared[f.name] = r
-		d.answer(f.in.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
+		f.link.cleared[f.name] = r
+		d.answer(f.link.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
 		return true
 	case err != nil:
-		d.e.fail(protocolError(f.in.from, err))
+		d.e.fail(protocolError(f.link.from, err))
 		return false
 	}
 	if f.got += len(piece); f.got < r.status.Size {
 		return false
 	}
-	d.answer(f.in.from, f.name, notNeeded)
+	d.answer(f.link.from, f.name, notNeeded)
 	d.bodyDone()
 	r.finish()
 	return true

@@ -11,8 +11,5 @@ func (e *Engine) Flush() error {
 	defer w.put()
 	e.flush = w
 	defer func() { e.flush = nil }()
-	if e.protected != nil {
-		return e.protected.finish.run(w)
-	}
-	return e.direct.flush(w)
+	return e.transport.Flush(w)
 }

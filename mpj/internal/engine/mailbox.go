@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
@@ -50,21 +49,6 @@ func requestOf(r *match.Recv) *Request {
 		return nil
 	}
 	return r.Owner.(*Request)
-}
-
-// arrivedMessage returns a message of the protocol for its mailbox.
-func arrivedMessage(m *protection.Message) message {
-	return message{
-		Context: m.Context, Tag: m.Tag, Source: m.Source, Seq: m.Seq,
-		Size: len(m.Payload), Payload: m.Payload, Sync: m.Sync,
-	}
-}
-
-// unreceivedMessage returns a message to this rank for a snapshot.
-func unreceivedMessage(m *message, dest int) protection.Message {
-	return protection.Message{
-		Context: m.Context, Tag: m.Tag, Source: m.Source, Dest: dest, Seq: m.Seq, Payload: m.Payload, Sync: m.Sync,
-	}
 }
 
 // senderOf returns the send of m, if this process is the sender and the payload has not arrived.

@@ -4,9 +4,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // MaxMessage is the length in bytes of the longest message.
@@ -20,15 +18,12 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	if err := e.sendable(dest, payload); err != nil {
 		return err
 	}
-	if e.sendAtOnce(context, dest, tag, payload, mode) {
+	if e.transport.TrySend(context, dest, tag, payload, mode) {
 		return nil
 	}
 	r := e.spares.request()
-	if e.protected == nil { // otherwise protect sets it
-		e.conns.deferWrites(dest)
-	}
-	e.sendLater(r, context, dest, tag, payload, mode)
-	e.conns.writeTo(dest)
+	r.attended = true
+	e.transport.Send(r, context, dest, tag, payload, mode)
 	err := e.wait(r)
 	if err == nil {
 		err = r.err
@@ -44,11 +39,11 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode
 	if err := e.sendable(dest, payload); err != nil {
 		return nil, err
 	}
-	if e.sendAtOnce(context, dest, tag, payload, mode) {
+	if e.transport.TrySend(context, dest, tag, payload, mode) {
 		return &e.spares.sent, nil
 	}
 	r := new(Request)
-	e.sendLater(r, context, dest, tag, payload, mode)
+	e.transport.Send(r, context, dest, tag, payload, mode)
 	e.conns.poller.leave()
 	return r, nil
 }
@@ -77,82 +72,13 @@ func (e *Engine) reachable(rank int) bool {
 	return false
 }
 
-// sendAtOnce sends the message if it can be sent without waiting, and reports whether it was sent.
-func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte, mode Mode) bool {
-	switch {
-	case mode == Synchronous:
-		return false
-	case e.protected != nil:
-		return e.protected.windows.sendAtOnce(context, dest, tag, payload)
-	case dest == e.self.Rank:
-		return e.direct.sendToSelf(e.mailbox(context), context, tag, payload)
-	}
-	o := e.conns.outlet(view.Process{Rank: dest})
-	if !o.eager(len(payload)) {
-		return false
-	}
-	e.direct.sendEagerly(o, context, tag, payload)
-	return true
-}
-
-// sendLater sends the message. When the send ends, r is done and payload may be reused.
-func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
-	switch {
-	case e.protected == nil:
-		r.Source = dest // the rank whose answer r waits for
-		if mode == Standard && dest != e.self.Rank && e.direct.sendPinned(r, e.conns.outlet(view.Process{Rank: dest}), context, tag, payload) {
-			return
-		}
-		e.direct.announce(r, context, dest, tag, payload)
-	case mode == Synchronous:
-		e.protected.windows.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload), Sync: true})
-	default:
-		e.protected.windows.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload)})
-	}
-}
-
 // post posts receive r. e.mu is held.
 func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.err != nil {
 		return e.err
 	}
 	r.context, r.Source, r.Tag, r.Owner = context, source, tag, r
-	b := e.mailbox(context)
-	if e.protected == nil {
-		if m, result := b.Post(&r.Recv, true); result == match.Matched {
-			e.direct.give(r, m)
-		} else if b.notice && tag == AnyTag {
-			b.endPost(r, ErrNotice)
-		}
-		return nil
-	}
-	if source == AnySource {
-		r.Wild = &match.Wild{Point: match.Point(e.nextPoint(context))}
-		if err := e.protected.decisions.preset(r); err != nil {
-			return err
-		}
-	}
-	m, result := b.Post(&r.Recv, e.protected.decisions.decider)
-	e.protected.matched(r, m, result)
-	return nil
-}
-
-// preset prepares wildcard r. If its outcome is already known, r becomes exact; if another process
-// decides, r waits for the outcome.
-func (ds *decisions) preset(r *Request) error {
-	point := r.point()
-	if outcome, ok := ds.early[point]; ok {
-		delete(ds.early, point)
-		source, seq, err := ds.decodeName(outcome)
-		if err != nil {
-			ds.p.fail(err)
-			return err
-		}
-		r.Assign(source, seq)
-	} else if !ds.decider {
-		ds.open[point] = &decision{request: r}
-	}
-	return nil
+	return e.transport.Post(r, e.mailbox(context))
 }
 
 // Irecv posts a receive into buf.
@@ -238,11 +164,11 @@ func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, s
 	if err := e.post(r, context, source, recvTag); err != nil {
 		return err
 	}
-	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
+	if e.transport.TrySend(context, dest, sendTag, send, Standard) {
 		return e.wait(r)
 	}
 	s := e.spares.request()
-	e.sendLater(s, context, dest, sendTag, send, Standard)
+	e.transport.Send(s, context, dest, sendTag, send, Standard)
 	if err := e.wait(s); err != nil {
 		return err
 	}

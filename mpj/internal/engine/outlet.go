@@ -101,7 +101,7 @@ func (o *outlet) put(p parcel) {
 // false.
 func (o *outlet) queueUp(p parcel) bool {
 	if o.dropped {
-		o.done(p)
+		o.e.transport.Sent(p)
 		return false
 	}
 	if o.queue = append(o.queue, p); cap(o.queue) > cap(o.space) {
@@ -142,7 +142,7 @@ func (o *outlet) pop(n int) {
 	}
 	e := o.e
 	for i := range n {
-		o.done(o.queue[i])
+		e.transport.Sent(o.queue[i])
 		e.conns.queued -= size(o.queue[i].Frame)
 		o.queue[i] = parcel{}
 	}
@@ -156,26 +156,8 @@ func (o *outlet) pop(n int) {
 // relieve ends the waits that a shorter queue may end. It is called while frames are written, so it
 // sends none. e.mu is held.
 func (e *Engine) relieve() {
-	if e.protected != nil {
-		e.protected.windows.relieve()
-	}
+	e.transport.Relieve()
 	e.flush.wake()
-}
-
-// done ends one parcel.
-func (o *outlet) done(p parcel) {
-	e := o.e
-	switch {
-	case p.pooled:
-		e.payloads.giveBack(p.Payload)
-	case e.protected != nil:
-		e.protected.retained.release(p.Payload)
-	}
-	if p.owner != nil {
-		e.direct.bodyDone()
-		p.owner.body = nil
-		p.owner.finish()
-	}
 }
 
 // drop stops the writing to a process that has left the view, or to any process when the engine
@@ -191,7 +173,7 @@ func (o *outlet) drop() {
 		}
 	}
 	o.pop(len(o.queue))
-	o.e.direct.drop(o)
+	o.e.transport.Gone(o)
 	if o.sender != nil {
 		o.sender.Close()
 	}

@@ -29,10 +29,21 @@ type (
 	}
 )
 
+// A memorySender is a ring whose receiver may read the payloads of this process.
+type memorySender interface {
+	Address(payload []byte) uint64
+}
+
+// A memoryReader is the receiving end of a memorySender.
+type memoryReader interface {
+	CanRead() bool
+	ReadMemory(address uint64, b []byte) error
+}
+
 // A poller makes progress on rings and lets the goroutines of the program sleep. It hides which
 // goroutine polls, and for how long, the bell, and the sleeping goroutines. It needs from the
 // engine: the mutex, which guards it, and the number of pending payloads (bodies). It also needs
-// arrived and lost of an inlet, push of an outlet, and next of a fetch, which process what the
+// arrived and lost of an inlet, and push of an outlet, which process what the
 // poller finds. It is in one of three states, which differ in the goroutine that polls:
 //
 //	spinning   a goroutine of the program that waits in a call: the fast case,
@@ -50,9 +61,9 @@ type poller struct {
 	inlets  []*inlet // inlets with rings; replaced, never modified
 	next    int      // start of the next pass, so that no inlet is always first
 	pushing []*outlet
-	fetches []*fetch
-	lent    []*inlet // inlets that are lent to the program: see lend.go
-	bodies  int      // payloads that wait for their receive or are being transferred
+	fetches []func() (done bool) // payloads that are read from other processes, piece by piece
+	lent    []*inlet             // inlets that are lent to the program: see lend.go
+	bodies  int                  // payloads that wait for their receive or are being transferred
 
 	sleepers []*waiter // goroutines of the program that sleep
 	sleeps   uint64    // number of sleeps so far
@@ -126,7 +137,7 @@ func (p *poller) progress() (moved bool) {
 		moved = p.pushAll() || moved
 	}
 	if len(p.fetches) > 0 && !p.stopped {
-		if p.fetches[0].next() {
+		if p.fetches[0]() {
 			p.fetches = append(p.fetches[:0], p.fetches[1:]...)
 		}
 		moved = true

@@ -25,7 +25,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 			if m, there = b.Probe(source, tag); there {
 				found = statusOf(*m)
 			}
-			return there || e.over(source)
+			return there || e.finished.over(source)
 		})
 		if err == nil && !there {
 			err = &engineapi.FinalizedError{Rank: source}
@@ -33,7 +33,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 		return found, err
 	}
 	w.choice = choice{kind: probedStatus, waits: true, box: b, source: source, tag: tag}
-	values, err := e.decide(e.nextPoint(context), w)
+	values, err := e.transport.Decide(context, w)
 	if err != nil || len(values) != 3 {
 		return Status{}, orMalformed(err)
 	}
@@ -50,7 +50,7 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok boo
 	defer w.put()
 	b := e.mailbox(context)
 	w.choice = choice{kind: probedStatus, box: b, source: source, tag: tag}
-	values, err := e.decide(e.nextPoint(context), w)
+	values, err := e.transport.Decide(context, w)
 	if err != nil || len(values) == 0 {
 		return Status{}, false, err
 	}

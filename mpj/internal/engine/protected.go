@@ -34,6 +34,7 @@ type protected struct {
 func newProtected(e *Engine, c *Config) *protected {
 	p := &protected{e: e, protocol: c.Protocol}
 	p.rejoin = newRejoin(p, c)
+	p.setReplaying(!p.rejoin.complete)
 	p.checkpointing.p = p
 	p.reports = newReports(p, c)
 	p.leading = leading{p: p, meter: lead.NewMeter()}
@@ -42,34 +43,18 @@ func newProtected(e *Engine, c *Config) *protected {
 	p.retained = retained{p: p, users: make(map[*byte]int)}
 	p.finish.p = p
 	p.decisions = newDecisions(p)
+	p.arm() // the view may already name this process as master
 	return p
 }
 
-// viewChanged processes a new view, which follows the view before.
-func (p *protected) viewChanged(before view.View) {
+// View processes a new view, which follows the view before.
+func (p *protected) View(before view.View) {
 	p.leading.viewChanged(before)
 	p.windows.viewChanged(before)
 	p.apply(p.protocol.View(*p.view()))
 	p.notices.queryAll(noRank)
 	p.relieve()
 	p.arm()
-}
-
-// reopenedTo repeats, on a new channel to a process, what the previous channel may have lost.
-func (p *protected) reopenedTo(to view.Process) {
-	p.apply(p.protocol.Reopened(to))
-	p.windows.reopened(to)
-	p.notices.queryAll(to.Rank)
-	p.finish.askReachedAgain(to)
-	p.relieve()
-	p.arm()
-}
-
-// reopenedFrom asks again, after the channel from a process was replaced, for the answers that the
-// previous channel may have lost.
-func (p *protected) reopenedFrom(from view.Process) {
-	p.notices.queryAll(from.Rank)
-	p.finish.askReachedAgain(from)
 }
 
 // arrived processes a frame of another process.
@@ -99,8 +84,8 @@ func (p *protected) arrived(from view.Process, f *frame.Frame) error {
 	return nil
 }
 
-// tick processes a tick.
-func (p *protected) tick() {
+// Tick processes a tick.
+func (p *protected) Tick() {
 	out := p.protocol.Tick()
 	p.rejoin.requestMore()
 	if len(out.Send) > 0 || len(p.rejoin.postponed) > 0 {
@@ -112,8 +97,10 @@ func (p *protected) tick() {
 	p.reviewStall()
 }
 
-// close releases the files of p.
-func (p *protected) close() {
+// Close releases the files of p.
+func (p *protected) Close() {
+	p.lock()
+	defer p.unlock()
 	p.rejoin.log.Close()
 	if d := p.checkpointing.state; d != nil {
 		d.Discard()
@@ -122,6 +109,7 @@ func (p *protected) close() {
 
 // logCompleted is called once this process, which was new, has its rank's complete message log.
 func (p *protected) logCompleted() {
+	p.setReplaying(false)
 	p.windows.reportAll()
 	p.recordFinished()
 }
@@ -173,6 +161,9 @@ func (p *protected) fail(err error) { p.e.fail(err) }
 
 // await waits until done returns true. The mutex is not held while it sleeps.
 func (p *protected) await(w *waiter, done func() bool) error { return p.e.await(w, done) }
+
+// wait waits until r is done. The mutex is not held while it sleeps.
+func (p *protected) wait(r *Request) error { return p.e.wait(r) }
 
 // outcome returns the outcome that the decider chooses for w now, or false if w waits.
 func (p *protected) outcome(w *waiter) ([]uint64, bool) { return p.e.outcome(w) }
@@ -229,6 +220,9 @@ func (p *protected) toleratedHang() time.Duration { return p.e.conns.toleratedHa
 // copyOf returns a copy of payload in memory of the engine's pool.
 func (p *protected) copyOf(payload []byte) []byte { return p.e.payloads.copyOf(payload) }
 
+// room returns size bytes, with arbitrary contents, of the engine's pool.
+func (p *protected) room(size int) []byte { return p.e.payloads.room(size) }
+
 // giveBack gives memory back to the pool.
 func (p *protected) giveBack(payload []byte) { p.e.payloads.giveBack(payload) }
 
@@ -253,6 +247,9 @@ func (p *protected) recordFinished() { p.e.recordFinished() }
 
 // someFinished reports whether any other rank has finalized.
 func (p *protected) someFinished() bool { return p.e.finished.any }
+
+// setReplaying records whether other processes still send this process messages of finished ranks.
+func (p *protected) setReplaying(replaying bool) { p.e.finished.replaying = replaying }
 
 // programWaits reports whether a goroutine of the program waits in a call, or may be about to wait.
 func (p *protected) programWaits() bool {

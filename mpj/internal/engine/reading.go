@@ -34,17 +34,6 @@ import (
 // readLimit is the longest payload that is read, in bytes.
 const readLimit = channel.ReadMost / 2
 
-// A memorySender is a ring whose receiver may read the payloads of this process.
-type memorySender interface {
-	Address(payload []byte) uint64
-}
-
-// A memoryReader is the receiving end of a memorySender.
-type memoryReader interface {
-	CanRead() bool
-	ReadMemory(address uint64, b []byte) error
-}
-
 // addressSize is the length of an address in the payload of an announcement.
 const addressSize = 8
 
@@ -59,20 +48,20 @@ func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
 
 // reads reports whether this process should read m from the memory of its sender. It should if that
 // memory is readable and this process has other pending payloads, as in an exchange.
-func (d *direct) reads(in *inlet, m message) bool {
-	return m.Address != 0 && m.Size <= readLimit && d.e.conns.poller.bodies > 0 && in.memory != nil && in.memory.CanRead()
+func (d *direct) reads(link *inflow, m message) bool {
+	return m.Address != 0 && m.Size <= readLimit && d.e.conns.poller.bodies > 0 && link.memory != nil && link.memory.CanRead()
 }
 
 // read reads m into the buffer of r, which has matched m. It takes at most about 50 µs. e.mu is
 // held.
-func (d *direct) read(in *inlet, r *Request, m message) {
-	switch err := in.memory.ReadMemory(m.Address, r.buf[:m.Size]); {
+func (d *direct) read(link *inflow, r *Request, m message) {
+	switch err := link.memory.ReadMemory(m.Address, r.buf[:m.Size]); {
 	case errors.Is(err, channel.ErrUnreadable):
-		d.askFor(in, r, m.Seq) // has no effect if the sender has ended; a view will follow
+		d.askFor(link, r, m.Seq) // has no effect if the sender has ended; a view will follow
 	case err != nil:
-		d.e.fail(protocolError(in.from, err))
+		d.e.fail(protocolError(link.from, err))
 	default:
-		d.answer(in.from, m.Seq, notNeeded)
+		d.answer(link.from, m.Seq, notNeeded)
 		r.finish()
 	}
 }

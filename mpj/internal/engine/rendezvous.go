@@ -53,8 +53,8 @@ func (d *direct) bodyDone() {
 	d.e.flush.wake()
 }
 
-// drop ends the announced sends to a process that receives no more messages.
-func (d *direct) drop(o *outlet) {
+// Gone ends the announced sends to a process that receives no more messages.
+func (d *direct) Gone(o *outlet) {
 	for name, r := range o.announced {
 		delete(o.announced, name)
 		d.bodyDone()
@@ -65,31 +65,31 @@ func (d *direct) drop(o *outlet) {
 // clear gets the payload of an announced message, or tells the sender that the receive has no room
 // for it.
 func (d *direct) clear(r *Request, m message) {
-	in := d.e.conns.inlets[m.Source]
+	link := d.inflows[m.Source]
 	switch {
 	case r.whole:
 		r.payload = make([]byte, m.Size)
 		r.buf = r.payload
 	case m.Size > len(r.buf):
-		d.answer(in.from, m.Seq, notNeeded)
+		d.answer(link.from, m.Seq, notNeeded)
 		r.finish()
 		return
 	}
-	if d.reads(in, m) {
-		d.read(in, r, m)
+	if d.reads(link, m) {
+		d.read(link, r, m)
 		return
 	}
-	d.askFor(in, r, m.Seq)
+	d.askFor(link, r, m.Seq)
 }
 
 // askFor requests the payload of an announced message for r.
-func (d *direct) askFor(in *inlet, r *Request, name uint64) {
-	if in.link.cleared == nil {
-		in.link.cleared = make(map[uint64]*Request)
+func (d *direct) askFor(link *inflow, r *Request, name uint64) {
+	if link.cleared == nil {
+		link.cleared = make(map[uint64]*Request)
 	}
-	in.link.cleared[name] = r
+	link.cleared[name] = r
 	d.e.conns.poller.bodies++
-	d.answer(in.from, name, needed)
+	d.answer(link.from, name, needed)
 }
 
 // The rank field of a Clear states whether a Body should follow.
@@ -109,9 +109,9 @@ func (d *direct) answer(to view.Process, name uint64, need uint32) {
 	o.put(parcel{Frame: f})
 }
 
-func (d *direct) takeAnnounce(in *inlet, f *frame.Frame) error {
-	m := dataMessage(f, in.from.Rank)
-	m.Size, m.Payload, m.Ref = int(f.Rank), nil, in.link
+func (d *direct) takeAnnounce(link *inflow, f *frame.Frame) error {
+	m := dataMessage(f, link.from.Rank)
+	m.Size, m.Payload, m.Ref = int(f.Rank), nil, link
 	switch len(f.Payload) {
 	case 0:
 	case addressSize:
@@ -154,10 +154,9 @@ func (d *direct) takeClear(from view.Process, h frame.Header) error {
 	return nil
 }
 
-func (d *direct) takeBody(in *inlet, f *frame.Frame) error {
-	link := in.link
+func (d *direct) takeBody(link *inflow, f *frame.Frame) error {
 	if f.Rank == inPlace {
-		return d.takeOffer(in, f)
+		return d.takeOffer(link, f)
 	}
 	r := link.request
 	link.request = nil

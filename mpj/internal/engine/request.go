@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
@@ -20,6 +19,7 @@ type Request struct {
 	announced bool              // announced, but the receiver has not requested it
 	address   [addressSize]byte // address of body, for the announcement
 
+	attended  bool // the caller of the send waits for it at once, so it may write the frames itself
 	operation bool // completed by Finish
 
 	done    bool
@@ -28,9 +28,6 @@ type Request struct {
 	payload []byte // received, not yet copied to buf
 	waiter  *waiter
 }
-
-// point returns the point of a receive with a Wild.
-func (r *Request) point() protection.Point { return protection.Point(r.Wild.Point) }
 
 // complete ends receive r with m, whose payload has arrived.
 func (r *Request) complete(m message) {
@@ -137,14 +134,13 @@ func (e *Engine) Cancel(r *Request) error {
 	if e.err != nil {
 		return e.err
 	}
-	if e.protected != nil {
+	canceller, ok := e.transport.(Canceller)
+	if !ok {
 		return ErrReplicated
 	}
 	e.conns.poller.advance()
 	if r.Posted() {
-		e.mailbox(r.context).Withdraw(&r.Recv)
-		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}
-		r.finish()
+		canceller.Cancel(r)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ func (c *connections) ringOf(w *waiter) *inlet {
 	if r == nil || r.operation || r.Source < 0 {
 		return nil
 	}
-	if in := c.inlets[r.Source]; in != nil && in.ring != nil && in.link != nil {
+	if in := c.inlets[r.Source]; in != nil && in.ring != nil && in.sole {
 		return in
 	}
 	return nil

@@ -64,10 +64,8 @@ func (o *outlet) wrote(n int, err error) {
 	case o.dropped:
 	case err != nil:
 		o.broken = true
-	case e.protected != nil: // the protocol keeps the frames that may have to be sent again
-		o.pop(n)
 	default:
-		o.popArrived()
+		e.transport.Written(o, n)
 	}
 }
 
