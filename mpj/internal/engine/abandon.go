@@ -53,7 +53,7 @@ func (e *Engine) Abandon(context uint32) {
 		return
 	}
 	b := e.mailbox(context)
-	b.abandoned = true
+	b.Abandoned = true
 	b.Remove(func(m *message) bool {
 		e.transport.Drop(*m)
 		return true

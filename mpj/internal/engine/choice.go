@@ -10,7 +10,7 @@ type choice struct {
 	ends     context.Context // its end also chooses that there is none; nil if there is no such context
 	requests []*Request
 	request  *Request
-	box      *mailbox // to be probed for source and tag
+	box      *Mailbox // to be probed for source and tag
 	source   int
 	tag      int32
 	number   func() uint64
@@ -35,7 +35,7 @@ const fewValues = 3
 
 // outcome returns the outcome that the decider chooses for w now. It returns false if w waits. The
 // outcome is valid until the next call. e.mu is held.
-func (e *Engine) outcome(w *waiter) (values []uint64, ok bool) {
+func (e *Engine) outcome(w *Waiter) (values []uint64, ok bool) {
 	c := &w.choice
 	if values = e.result(c, w.values[:0]); len(values) > 0 {
 		return values, true

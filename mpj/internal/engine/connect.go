@@ -25,7 +25,7 @@ func (e *Engine) SetToleratedHang(silence time.Duration) {
 
 // connect opens the channel of o, and retries until it succeeds. It returns false if o is dropped
 // first. e.mu is held, but not while the channel is being opened.
-func (o *outlet) connect() bool {
+func (o *Outlet) connect() bool {
 	e := o.e
 	start := time.Now()
 	again := !o.opened.IsZero()
@@ -52,7 +52,7 @@ func (o *outlet) connect() bool {
 
 // connected uses s from now on. It repeats the frames of the last channel that may not have
 // arrived.
-func (o *outlet) connected(s channel.Sender, again bool) bool {
+func (o *Outlet) connected(s channel.Sender, again bool) bool {
 	e := o.e
 	if o.dropped {
 		s.Close()
@@ -89,7 +89,7 @@ func (e *Engine) Reopen(to view.Process) {
 }
 
 // reopen replaces the channel of o, if it is open and may break. e.mu is held.
-func (o *outlet) reopen() {
+func (o *Outlet) reopen() {
 	if o.dropped || o.sender == nil || o.ring != nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (o *outlet) reopen() {
 }
 
 // pause waits, and reports whether o is still not dropped. e.mu is held, but not while it waits.
-func (o *outlet) pause(d time.Duration) bool {
+func (o *Outlet) pause(d time.Duration) bool {
 	e := o.e
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -117,4 +117,4 @@ func (o *outlet) pause(d time.Duration) bool {
 }
 
 // repeat makes the channel of o, which is new, carry the frames in the queue again. e.mu is held.
-func (o *outlet) repeat() { o.written = 0 }
+func (o *Outlet) repeat() { o.written = 0 }

@@ -132,9 +132,9 @@ func TestDroppedOutletKeepsMemoryBeingWritten(t *testing.T) {
 // TestGrowKeepsChannelsOfProcesses checks that a view with more replicas moves no channel to another
 // process.
 func TestGrowKeepsChannelsOfProcesses(t *testing.T) {
-	c := connections{replicas: 2, outlets: make([]*outlet, 6), inlets: make([]*inlet, 6)}
+	c := connections{replicas: 2, outlets: make([]*Outlet, 6), inlets: make([]*inlet, 6)}
 	for _, p := range view.New(3, 2).Processes() {
-		c.outlets[c.index(p)], c.inlets[c.index(p)] = &outlet{to: p}, &inlet{from: p}
+		c.outlets[c.index(p)], c.inlets[c.index(p)] = &Outlet{to: p}, &inlet{from: p}
 	}
 	c.grow(view.New(3, 4))
 	for _, p := range view.New(3, 4).Processes() {

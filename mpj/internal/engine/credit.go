@@ -7,9 +7,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// eagerCredit bounds the eager messages that one process may have sent to another and that the other
+// EagerCredit bounds the eager messages that one process may have sent to another and that the other
 // has not matched, in bytes including headers.
-const eagerCredit = 2 << 20
+const EagerCredit = 2 << 20
 
 // An acknowledgement is sent after this many frames or bytes, or at the next tick. Higher values
 // save frames, but the sender keeps more messages.
@@ -23,7 +23,7 @@ const (
 type inflow struct {
 	direct    *direct
 	from      view.Process
-	memory    memoryReader        // the channel, if this process may read the sender's memory
+	memory    MemoryReader        // the channel, if this process may read the sender's memory
 	seq       uint64              // number of the last frame that has arrived
 	uncounted uint64              // number of frames received by RecvUncounted
 	unacked   int                 // bytes since the last acknowledgement, with headers
@@ -58,7 +58,7 @@ func (d *direct) consume(m message) {
 
 func (d *direct) consumed(link *inflow, size int) {
 	link.consumed += uint32(frame.HeaderSize + size)
-	if link.consumed-link.returned >= eagerCredit/2 {
+	if link.consumed-link.returned >= EagerCredit/2 {
 		d.acknowledge(link)
 	}
 }
@@ -70,7 +70,7 @@ func (d *direct) acknowledge(link *inflow) {
 		return
 	}
 	link.frames, link.unacked, link.returned = 0, 0, link.consumed
-	e.conns.outlet(link.from).put(parcel{Frame: frame.Frame{Header: frame.Header{
+	e.conns.outlet(link.from).put(Parcel{Frame: frame.Frame{Header: frame.Header{
 		Kind: frame.Ack, Context: link.consumed, Seq: link.seq,
 	}}})
 }
@@ -79,7 +79,7 @@ func (d *direct) acknowledge(link *inflow) {
 func (d *direct) acknowledged(from view.Process, h frame.Header) error {
 	o := d.e.conns.outlet(from)
 	if grant := int32(h.Context - o.granted); grant > 0 {
-		if o.credit+int(grant) > eagerCredit {
+		if o.credit+int(grant) > EagerCredit {
 			return fmt.Errorf("acknowledges more bytes than were sent")
 		}
 		o.granted = h.Context
@@ -97,10 +97,10 @@ func (d *direct) acknowledged(from view.Process, h frame.Header) error {
 
 // popArrived ends the written frames of o that have arrived, and the written Acks, which are never
 // acknowledged.
-func (o *outlet) popArrived() {
+func (o *Outlet) popArrived() {
 	n := 0
 	for n < o.written && (o.queue[n].Kind == frame.Ack || o.queue[n].Seq <= o.arrived) {
 		n++
 	}
-	o.pop(n)
+	o.Pop(n)
 }

@@ -2,16 +2,17 @@ package engine
 
 import "errors"
 
-// decisionContext is the context of the points that belong to no communicator: those of requests
+// DecisionContext is the context of the points that belong to no communicator: those of requests
 // and of the clock. Its mailbox never contains a message.
-const decisionContext = 0
+const DecisionContext = 0
 
-var errMalformed = errors.New("a determinant does not match its call: the replicas of this rank have diverged")
+// ErrMalformed is the error of an outcome that does not fit its call.
+var ErrMalformed = errors.New("a determinant does not match its call: the replicas of this rank have diverged")
 
-// orMalformed returns err, or errMalformed if err is nil.
+// orMalformed returns err, or ErrMalformed if err is nil.
 func orMalformed(err error) error {
 	if err == nil {
-		err = errMalformed
+		err = ErrMalformed
 	}
 	return err
 }
@@ -19,10 +20,10 @@ func orMalformed(err error) error {
 // decideRequests decides the outcome of a call about requests: the indices of completed requests.
 func (e *Engine) decideRequests(rs []*Request, c choice) (indices []int, err error) {
 	defer func() { yieldUnless(len(indices) > 0) }()
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
+	defer w.Put()
 	values, err := e.decideAmong(w, rs, c)
 	if err != nil {
 		return nil, err
@@ -30,8 +31,8 @@ func (e *Engine) decideRequests(rs []*Request, c choice) (indices []int, err err
 	indices = make([]int, len(values))
 	for i, v := range values {
 		if v >= uint64(len(rs)) {
-			e.fail(errMalformed)
-			return nil, errMalformed
+			e.fail(ErrMalformed)
+			return nil, ErrMalformed
 		}
 		indices[i] = int(v)
 	}
@@ -40,13 +41,13 @@ func (e *Engine) decideRequests(rs []*Request, c choice) (indices []int, err err
 
 // decideAmong decides the outcome of c, a choice among requests. The outcome is valid until w is used
 // again. e.mu is held.
-func (e *Engine) decideAmong(w *waiter, rs []*Request, c choice) ([]uint64, error) {
+func (e *Engine) decideAmong(w *Waiter, rs []*Request, c choice) ([]uint64, error) {
 	c.requests = rs
 	w.requests, w.choice = rs, c
 	for _, r := range rs {
 		r.waiter = w
 	}
-	values, err := e.transport.Decide(decisionContext, w)
+	values, err := e.transport.Decide(DecisionContext, w)
 	for _, r := range rs {
 		r.waiter = nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An engine without a protocol (r = 1) moves messages itself, in one of two ways:
+// Without replicas, messages travel in one of two ways:
 //
 //	eager       Data, with the payload: into the buffer of a posted receive, if any,
 //	            otherwise into a buffer of the engine until one is posted
@@ -23,7 +23,7 @@ import (
 // unless the channel is a ring, which cannot break. So the sender can repeat them on a new channel,
 // and the receiver can discard duplicates.
 
-// A direct is the transport of an engine without a protocol. It hides the numbers and the credit of
+// A direct is the transport of a process without replicas. It hides the numbers and the credit of
 // each pair of processes, acknowledgements, and the ways that a payload may take. It needs from the
 // engine: the mailboxes and requests, the outlets and inlets, the rings' progress, the pools of
 // payloads, the view, the tick and the end of the engine. The engine's mutex guards it.
@@ -41,12 +41,12 @@ type direct struct {
 var unopened = channel.Limits{Copied: 64 << 10}
 
 // eager reports whether a message of size bytes may be sent eagerly now.
-func (o *outlet) eager(size int) bool {
+func (o *Outlet) eager(size int) bool {
 	return size <= o.limits.Copied && o.credit >= frame.HeaderSize+size
 }
 
 // sendEagerly sends a message whose payload remains the caller's.
-func (d *direct) sendEagerly(o *outlet, context uint32, tag int32, payload []byte) {
+func (d *direct) sendEagerly(o *Outlet, context uint32, tag int32, payload []byte) {
 	o.credit -= frame.HeaderSize + len(payload)
 	o.seq++
 	f := frame.Frame{
@@ -60,7 +60,7 @@ func (d *direct) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 	}
 	e := d.e
 	f.Payload = append(e.payloads.lendOut(len(payload)), payload...)
-	if p := (parcel{Frame: f, pooled: true}); o.ring != nil {
+	if p := (Parcel{Frame: f, pooled: true}); o.ring != nil {
 		o.put(p)
 	} else if o.queueUp(p) {
 		o.writeNow()
@@ -70,7 +70,7 @@ func (d *direct) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 
 // sendPinned sends a message eagerly from the caller's buffer, and reports whether it could. r is
 // done when the message is acknowledged.
-func (d *direct) sendPinned(r *Request, o *outlet, context uint32, tag int32, payload []byte) bool {
+func (d *direct) sendPinned(r *Request, o *Outlet, context uint32, tag int32, payload []byte) bool {
 	need := frame.HeaderSize + len(payload)
 	if o.ring != nil || o.sender == nil || len(payload) <= o.limits.Copied || len(payload) > o.limits.Pinned || o.credit < need {
 		return false
@@ -81,7 +81,7 @@ func (d *direct) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 	f := o.numbered(frame.Data)
 	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(d.rank), tag, uint64(len(payload)), payload
 	f.Sync = true // request an immediate acknowledgement, because r waits
-	o.put(parcel{Frame: f, owner: r})
+	o.put(Parcel{Frame: f, owner: r})
 	return true
 }
 
@@ -89,11 +89,11 @@ func (d *direct) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 func (d *direct) deliver(m message) {
 	e := d.e
 	b := e.mailbox(m.Context)
-	if r := requestOf(b.Claim(m.Source, m.Tag)); r != nil {
+	if r := RequestOf(b.Claim(m.Source, m.Tag)); r != nil {
 		d.give(r, m)
 		return
 	}
-	if b.abandoned {
+	if b.Abandoned {
 		d.Drop(m)
 		return
 	}
@@ -106,7 +106,7 @@ func (d *direct) deliver(m message) {
 	} else {
 		b.Keep(m)
 	}
-	b.wakeProbes()
+	b.WakeProbes()
 }
 
 // give gives m to receive r, which it has matched.
@@ -115,7 +115,7 @@ func (d *direct) give(r *Request, m message) {
 	switch {
 	case r.hold != nil:
 		*r.hold = m
-		r.finish()
+		r.Finish()
 	case senderOf(&m) != nil:
 		d.copySelf(r, senderOf(&m))
 	case m.Ref != nil:
@@ -123,7 +123,7 @@ func (d *direct) give(r *Request, m message) {
 	default:
 		d.consume(m)
 		r.payload = m.Payload
-		r.finish()
+		r.Finish()
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *direct) claim(link *inflow, h frame.Header) []byte {
 		if h.Kind == frame.Body {
 			link.request = link.cleared[nameOf(h)]
 		} else {
-			link.request = requestOf(e.mailbox(h.Context).Claim(link.from.Rank, h.Tag))
+			link.request = RequestOf(e.mailbox(h.Context).Claim(link.from.Rank, h.Tag))
 		}
 	}
 	r := link.request
@@ -215,6 +215,6 @@ func (d *direct) takeData(link *inflow, f *frame.Frame) {
 	default: // the payload is in the receive's buffer
 		d.consumed(link, len(f.Payload))
 		r.status = Status{Source: link.from.Rank, Tag: f.Tag, Size: len(f.Payload)}
-		r.finish()
+		r.Finish()
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 // The methods here make a direct a Transport, together with Abandon, Drop, Flush and Gone.
 
-// newDirect returns the direct transport of e in a job of n ranks.
-func newDirect(e *Engine, n int) *direct {
-	return &direct{e: e, rank: e.self.Rank, inflows: make([]*inflow, n)}
+// newDirect returns the direct transport of an engine.
+func newDirect(l Loop) Transport {
+	return &direct{e: l.e, rank: l.e.self.Rank, inflows: make([]*inflow, l.e.view.N)}
 }
 
 // TrySend sends a message eagerly, or delivers it to this process itself, and reports whether it could.
@@ -49,7 +49,7 @@ func (d *direct) Send(r *Request, context uint32, dest int, tag int32, payload [
 }
 
 // Post posts receive r in b, or gives it the message that it matches.
-func (d *direct) Post(r *Request, b *mailbox) error {
+func (d *direct) Post(r *Request, b *Mailbox) error {
 	if m, result := b.Post(&r.Recv, true); result == match.Matched {
 		d.give(r, m)
 	} else if b.notice && r.Tag == AnyTag {
@@ -59,7 +59,7 @@ func (d *direct) Post(r *Request, b *mailbox) error {
 }
 
 // Take gives r the message that a receive from source with tag would take now.
-func (d *direct) Take(r *Request, b *mailbox, source int, tag int32) (found bool, err error) {
+func (d *direct) Take(r *Request, b *Mailbox, source int, tag int32) (found bool, err error) {
 	d.e.conns.poller.advance()
 	m, ok := b.Take(source, tag)
 	if !ok || d.e.err != nil {
@@ -74,7 +74,7 @@ func (d *direct) Fetch(r *Request, m message) { d.give(r, m) }
 
 // Decide makes the choice of w as soon as it is possible. Waitany, like Wait, first looks at its
 // requests.
-func (d *direct) Decide(_ uint32, w *waiter) (values []uint64, err error) {
+func (d *direct) Decide(_ uint32, w *Waiter) (values []uint64, err error) {
 	e := d.e
 	if c := &w.choice; c.kind != firstDone || !c.waits {
 		if e.err != nil {
@@ -99,11 +99,11 @@ func (d *direct) Replicated() bool { return false }
 func (d *direct) Cancel(r *Request) {
 	d.e.mailbox(r.context).Withdraw(&r.Recv)
 	r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}
-	r.finish()
+	r.Finish()
 }
 
 // Incoming returns the inflow from a process.
-func (d *direct) Incoming(from view.Process, ring bool, memory memoryReader) Handler {
+func (d *direct) Incoming(from view.Process, ring bool, memory MemoryReader) Handler {
 	link := d.inflow(from)
 	link.memory = memory
 	if ring {
@@ -113,26 +113,26 @@ func (d *direct) Incoming(from view.Process, ring bool, memory memoryReader) Han
 }
 
 // Sent takes back the payload of a parcel, or ends the send to which it belongs.
-func (d *direct) Sent(p parcel) {
+func (d *direct) Sent(p Parcel) {
 	if p.pooled {
 		d.e.payloads.giveBack(p.Payload)
 	}
 	if p.owner != nil {
 		d.bodyDone()
 		p.owner.body = nil
-		p.owner.finish()
+		p.owner.Finish()
 	}
 }
 
 // Written removes the frames that have been acknowledged.
-func (d *direct) Written(o *outlet, _ int) { o.popArrived() }
+func (d *direct) Written(o *Outlet, _ int) { o.popArrived() }
 
 // Relieve does nothing, because no send waits for a shorter queue.
 func (d *direct) Relieve() {}
 
 // Reopened repeats the frames that have not been acknowledged, and the last acknowledgement, which
 // may have been lost.
-func (d *direct) Reopened(o *outlet) {
+func (d *direct) Reopened(o *Outlet) {
 	o.popArrived()
 	o.repeat()
 	if link := d.inflows[o.to.Rank]; link != nil {
@@ -179,7 +179,7 @@ func (link *inflow) Buffer(h frame.Header) []byte {
 }
 
 // Arrived processes a frame.
-func (link *inflow) Arrived(f frame.Frame) error { return link.direct.arrived(link, &f) }
+func (link *inflow) Arrived(f *frame.Frame) error { return link.direct.arrived(link, f) }
 
 // Reopened reports the arrived frames to the sender, so that it repeats only the rest.
 func (link *inflow) Reopened() { link.direct.acknowledge(link) }

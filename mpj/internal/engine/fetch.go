@@ -37,18 +37,18 @@ type fetch struct {
 
 // offers reports whether the receiver at o should fetch the payload of r, because it can read the
 // payload and only the pump could send it.
-func (d *direct) offers(o *outlet, r *Request) bool {
+func (d *direct) offers(o *Outlet, r *Request) bool {
 	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && d.e.conns.poller.unattended()
 }
 
 // offer sends the address of the payload of r to the receiver at o, and keeps r until the payload
 // has been read.
-func (d *direct) offer(o *outlet, r *Request, name uint64) {
+func (d *direct) offer(o *Outlet, r *Request, name uint64) {
 	binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
 	f := o.numbered(frame.Body)
 	setName(&f.Header, name)
 	f.Rank, f.Payload, f.Size = inPlace, r.address[:], addressSize
-	o.put(parcel{Frame: f})
+	o.put(Parcel{Frame: f})
 }
 
 // takeOffer begins to fetch the payload of a Body in place.
@@ -87,6 +87,6 @@ func (f *fetch) next() (done bool) {
 	}
 	d.answer(f.link.from, f.name, notNeeded)
 	d.bodyDone()
-	r.finish()
+	r.Finish()
 	return true
 }

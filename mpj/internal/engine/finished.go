@@ -43,7 +43,7 @@ func (e *Engine) recordFinished() {
 		return
 	}
 	if e.conns.poller.spinning { // a spinning goroutine polls the rings without e.mu, and drains them when it ends
-		e.conns.poller.awaited.wake()
+		e.conns.poller.awaited.Wake()
 		return
 	}
 	e.drainFinished()

@@ -5,10 +5,10 @@ package engine
 // their sends. So two processes do not wait for each other to receive messages that neither of them
 // receives.
 func (e *Engine) Flush() error {
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
+	defer w.Put()
 	e.flush = w
 	defer func() { e.flush = nil }()
 	return e.transport.Flush(w)

@@ -17,6 +17,7 @@ type inlet struct {
 	e        *Engine
 	from     view.Process
 	receiver channel.Receiver
+	frame    frame.Frame // being processed; here because Handler.Arrived gets its address
 	ring     ringReceiver
 	sole     bool // all messages of the rank of from arrive here
 	handler  Handler
@@ -49,7 +50,7 @@ func (c *connections) accept(from view.Process, r channel.Receiver) {
 	in := &inlet{e: e, from: from, receiver: r, ended: make(chan struct{}), sole: !e.transport.Replicated()}
 	c.inlets[i] = in
 	if ring, ok := r.(ringReceiver); ok && before == nil {
-		memory, _ := r.(memoryReader)
+		memory, _ := r.(MemoryReader)
 		in.handler = e.transport.Incoming(from, true, memory)
 		in.ring, in.alloc = ring, in.handler.Buffer
 		close(in.ended)
@@ -126,14 +127,15 @@ func (in *inlet) readAll(before *inlet) {
 	timer := time.NewTimer(restTime)
 	defer timer.Stop()
 	for {
-		f, err := in.receiver.Receive(alloc)
+		var err error
+		in.frame, err = in.receiver.Receive(alloc)
 		if errors.Is(err, channel.ErrInterrupted) {
 			continue
 		}
 		if err != nil {
 			return // the sender opens another channel if it has more frames to send
 		}
-		if !in.readOne(&f, timer) {
+		if !in.readOne(timer) {
 			return
 		}
 	}
@@ -141,11 +143,11 @@ func (in *inlet) readAll(before *inlet) {
 
 // readOne processes a frame that the inlet's goroutine has read, and reports whether the goroutine
 // should continue.
-func (in *inlet) readOne(f *frame.Frame, timer *time.Timer) bool {
+func (in *inlet) readOne(timer *time.Timer) bool {
 	e := in.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || !in.arrived(f) {
+	if e.err != nil || !in.arrived() {
 		return false
 	}
 	if in.loan != nil && len(e.conns.poller.sleepers) == 1 && e.conns.poller.sleepers[0].woken.Load() {
@@ -156,12 +158,13 @@ func (in *inlet) readOne(f *frame.Frame, timer *time.Timer) bool {
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// arrived processes a frame, and reports whether the engine continues. e.mu is held.
-func (in *inlet) arrived(f *frame.Frame) bool {
+// arrived processes the frame of in, and reports whether the engine continues. e.mu is held.
+func (in *inlet) arrived() bool {
 	e := in.e
-	if err := in.handler.Arrived(*f); err != nil {
+	if err := in.handler.Arrived(&in.frame); err != nil {
 		e.fail(protocolError(in.from, err))
 	}
+	in.frame.Payload = nil
 	return e.err == nil
 }
 

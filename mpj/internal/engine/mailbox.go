@@ -5,46 +5,46 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
-// A mailbox is the state of one context.
-type mailbox struct {
+// A Mailbox is the state of one context.
+type Mailbox struct {
 	match.Box
-	points    uint64    // number of points taken
+	Points    uint64    // number of points taken
+	Abandoned bool      // the program receives no more messages in this context
 	notice    bool      // a failure notice has arrived; it ends waiting calls
-	abandoned bool      // the program receives no more messages in this context
-	probes    []*waiter // waiters to wake when a message has arrived or a receive is no longer posted
+	probes    []*Waiter // waiters to wake when a message has arrived or a receive is no longer posted
 }
 
-// A message is a message of package match. If its payload has not arrived, its Ref is the send, if this process is the
-// sender, or the inflow of the announcement. Its Address is then that of the payload at the sender, if this process may
-// read it.
+// A message is a message of package match. If its payload has not arrived, its Ref is the send, if
+// this process is the sender, or else the transport's record of the announcement. Its Address is then
+// that of the payload at the sender, if this process may read it.
 type message = match.Message
 
 // Packages match and engineapi have the same wildcards.
 var _ = [1]struct{}{}[match.AnySource-engineapi.AnySource|match.AnyTag-engineapi.AnyTag]
 
-// wakeProbes wakes the waiters of probes, so that they check their conditions again.
-func (b *mailbox) wakeProbes() {
+// WakeProbes wakes the waiters of probes, so that they check their conditions again.
+func (b *Mailbox) WakeProbes() {
 	for _, w := range b.probes {
-		w.wake()
+		w.Wake()
 	}
 }
 
-// wakePosts wakes the waiters of posted receives, so that they check their conditions again.
-func (b *mailbox) wakePosts() {
+// WakePosts wakes the waiters of posted receives, so that they check their conditions again.
+func (b *Mailbox) WakePosts() {
 	for r := range b.Posts() {
-		requestOf(r).waiter.wake()
+		RequestOf(r).waiter.Wake()
 	}
 }
 
 // endPost withdraws posted receive r, which fails with err.
-func (b *mailbox) endPost(r *Request, err error) {
+func (b *Mailbox) endPost(r *Request, err error) {
 	b.Withdraw(&r.Recv)
 	r.err = err
-	r.finish()
+	r.Finish()
 }
 
-// requestOf returns the request that contains r, or nil if r is nil.
-func requestOf(r *match.Recv) *Request {
+// RequestOf returns the request that contains r, or nil if r is nil.
+func RequestOf(r *match.Recv) *Request {
 	if r == nil {
 		return nil
 	}

@@ -8,16 +8,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An outlet is the sending side of the channel to one process: a queue of frames, and the channel. A
+// An Outlet is the sending side of the channel to one process: a queue of frames, and the channel. A
 // goroutine that makes progress writes a ring. The outlet's own goroutine writes any other channel
-// or, when that goroutine is idle, the goroutine of the program that sends. In an engine without a
-// protocol, the queue keeps written frames until the receiver has acknowledged them, because the
-// channel may break.
-type outlet struct {
+// or, when that goroutine is idle, the goroutine of the program that sends. The transport decides how
+// long the queue keeps written frames, because the channel may break.
+type Outlet struct {
 	e       *Engine
 	to      view.Process
-	queue   []parcel
-	space   []parcel       // start of the queue's memory, with length 0
+	queue   []Parcel
+	space   []Parcel       // start of the queue's memory, with length 0
 	frames  []frame.Frame  // scratch space of writeNow
 	written int            // number of queued parcels already written to the channel
 	filled  chan struct{}  // has capacity 1; signals a change to the goroutine
@@ -34,7 +33,7 @@ type outlet struct {
 	// dropped reports that the engine sends no more frames to this process.
 	dropped bool
 
-	// Without a protocol:
+	// Of a transport that numbers frames itself:
 	seq       uint64         // number of the last frame
 	arrived   uint64         // number of the last acknowledged frame
 	limits    channel.Limits // limits of its channel
@@ -47,11 +46,10 @@ type outlet struct {
 	wait   time.Duration // delay before the next attempt
 }
 
-// A parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and the
-// send that owns it, if any, is done. With a protocol or a ring, and for an Ack, a parcel leaves the
-// queue when it has been written; otherwise when the receiver has acknowledged it. A dropped outlet
-// ends all its parcels.
-type parcel struct {
+// A Parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and the
+// send that owns it, if any, is done. On a ring, a parcel leaves the queue when it has been written;
+// otherwise when the transport says so. A dropped outlet ends all its parcels.
+type Parcel struct {
 	frame.Frame
 	pooled bool
 	owner  *Request
@@ -60,16 +58,16 @@ type parcel struct {
 func size(f frame.Frame) int { return frame.HeaderSize + int(f.Size) }
 
 // outlet returns the outlet to p, and creates it if necessary. e.mu is held.
-func (c *connections) outlet(p view.Process) *outlet {
+func (c *connections) outlet(p view.Process) *Outlet {
 	if o := c.outlets[c.index(p)]; o != nil {
 		return o
 	}
 	return c.newOutlet(p)
 }
 
-func (c *connections) newOutlet(p view.Process) *outlet {
+func (c *connections) newOutlet(p view.Process) *Outlet {
 	e := c.e
-	o := &outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
+	o := &Outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened, credit: EagerCredit}
 	c.outlets[c.index(p)] = o
 	if !e.view.Live(p) || e.err != nil { // p or this process has ended, so the outlet sends no frames
 		o.dropped = true
@@ -80,9 +78,9 @@ func (c *connections) newOutlet(p view.Process) *outlet {
 	return o
 }
 
-// put appends a parcel to the queue of o. It writes the parcel to a ring, or signals the goroutine
+// put appends a parcel to the queue of o. It writes the Parcel to a ring, or signals the goroutine
 // of o, or leaves the writing to the caller: see deferWrites. e.mu is held.
-func (o *outlet) put(p parcel) {
+func (o *Outlet) put(p Parcel) {
 	if !o.queueUp(p) {
 		return
 	}
@@ -97,9 +95,9 @@ func (o *outlet) put(p parcel) {
 	c.poller.pushLater(o)
 }
 
-// queueUp appends a parcel to the queue of o. If o is dropped, it ends the parcel and returns
+// queueUp appends a parcel to the queue of o. If o is dropped, it ends the Parcel and returns
 // false.
-func (o *outlet) queueUp(p parcel) bool {
+func (o *Outlet) queueUp(p Parcel) bool {
 	if o.dropped {
 		o.e.transport.Sent(p)
 		return false
@@ -111,7 +109,7 @@ func (o *outlet) queueUp(p parcel) bool {
 	return true
 }
 
-func (o *outlet) signal() {
+func (o *Outlet) signal() {
 	select {
 	case o.filled <- struct{}{}:
 	default:
@@ -119,7 +117,7 @@ func (o *outlet) signal() {
 }
 
 // push moves queued frames into the ring of o while there is room.
-func (o *outlet) push() {
+func (o *Outlet) push() {
 	n := 0
 	for n < len(o.queue) && !o.dropped {
 		done, err := o.ring.TrySend(o.queue[n].Frame)
@@ -132,11 +130,11 @@ func (o *outlet) push() {
 		}
 		n++
 	}
-	o.pop(n)
+	o.Pop(n)
 }
 
-// pop removes and ends the first n parcels of o. e.mu is held.
-func (o *outlet) pop(n int) {
+// Pop removes and ends the first n parcels of o. e.mu is held.
+func (o *Outlet) Pop(n int) {
 	if n == 0 {
 		return
 	}
@@ -144,7 +142,7 @@ func (o *outlet) pop(n int) {
 	for i := range n {
 		e.transport.Sent(o.queue[i])
 		e.conns.queued -= size(o.queue[i].Frame)
-		o.queue[i] = parcel{}
+		o.queue[i] = Parcel{}
 	}
 	o.written = max(0, o.written-n)
 	if o.queue = o.queue[n:]; len(o.queue) == 0 {
@@ -157,12 +155,12 @@ func (o *outlet) pop(n int) {
 // sends none. e.mu is held.
 func (e *Engine) relieve() {
 	e.transport.Relieve()
-	e.flush.wake()
+	e.flush.Wake()
 }
 
 // drop stops the writing to a process that has left the view, or to any process when the engine
 // stops. It ends all sends and receives that wait for that process. e.mu is held.
-func (o *outlet) drop() {
+func (o *Outlet) drop() {
 	if o.dropped {
 		return
 	}
@@ -172,10 +170,28 @@ func (o *outlet) drop() {
 			o.queue[i].Payload, o.queue[i].pooled = nil, false
 		}
 	}
-	o.pop(len(o.queue))
+	o.Pop(len(o.queue))
 	o.e.transport.Gone(o)
 	if o.sender != nil {
 		o.sender.Close()
 	}
 	o.signal()
+}
+
+// To returns the process to which o sends.
+func (o *Outlet) To() view.Process { return o.to }
+
+// Keep removes from the queue of o, whose channel is new, the frames for whose headers keep returns
+// false. The channel carries the other frames, including those that the previous channel has carried.
+func (o *Outlet) Keep(keep func(h frame.Header) bool) {
+	var kept []Parcel
+	for _, p := range o.queue {
+		if keep(p.Header) {
+			kept = append(kept, p)
+		}
+	}
+	o.Pop(len(o.queue))
+	for _, p := range kept {
+		o.queueUp(p)
+	}
 }

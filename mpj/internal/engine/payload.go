@@ -109,3 +109,8 @@ func (p *payloadPool) giveBack(b []byte) {
 		p.shorts = append(p.shorts, b[:0])
 	}
 }
+
+// Reusable reports whether the memory of a payload from a pool is worth giving back.
+func Reusable(payload []byte) bool {
+	return len(payload) >= 1<<smallestKept || len(payload) > 0 && cap(payload) == shortPayload
+}

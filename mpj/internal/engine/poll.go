@@ -34,8 +34,8 @@ type memorySender interface {
 	Address(payload []byte) uint64
 }
 
-// A memoryReader is the receiving end of a memorySender.
-type memoryReader interface {
+// A MemoryReader is the receiving end of a memorySender.
+type MemoryReader interface {
 	CanRead() bool
 	ReadMemory(address uint64, b []byte) error
 }
@@ -60,18 +60,18 @@ type poller struct {
 
 	inlets  []*inlet // inlets with rings; replaced, never modified
 	next    int      // start of the next pass, so that no inlet is always first
-	pushing []*outlet
+	pushing []*Outlet
 	fetches []func() (done bool) // payloads that are read from other processes, piece by piece
 	lent    []*inlet             // inlets that are lent to the program: see lend.go
 	bodies  int                  // payloads that wait for their receive or are being transferred
 
-	sleepers []*waiter // goroutines of the program that sleep
+	sleepers []*Waiter // goroutines of the program that sleep
 	sleeps   uint64    // number of sleeps so far
 
 	polls    uint64 // number of passes so far
 	spinning bool
 	slow     int     // number of waits that should not yield, because a yield was slow
-	awaited  *waiter // waiter of the goroutine that spins
+	awaited  *Waiter // waiter of the goroutine that spins
 	watching bool
 	pumping  bool          // the pump is at the bell, or has not left it yet
 	dozing   bool          // the goroutine that spins sleeps at the bell
@@ -159,13 +159,15 @@ const drainMost = 32
 // drain takes frames from a ring.
 func (p *poller) drain(in *inlet) {
 	for range drainMost {
-		f, ok, err := in.ring.TryReceive(in.alloc)
+		var ok bool
+		var err error
+		in.frame, ok, err = in.ring.TryReceive(in.alloc)
 		if err != nil {
 			p.removeRing(in)
 			in.lost(err)
 			return
 		}
-		if !ok || !in.arrived(&f) || p.awaited != nil && p.awaited.woken.Load() {
+		if !ok || !in.arrived() || p.awaited != nil && p.awaited.woken.Load() {
 			return
 		}
 	}
@@ -188,7 +190,7 @@ func (p *poller) pushAll() (moved bool) {
 }
 
 // pushLater makes progress push the frames that are left in the queue of o.
-func (p *poller) pushLater(o *outlet) {
+func (p *poller) pushLater(o *Outlet) {
 	if len(o.queue) > 0 && !o.pushing {
 		o.pushing = true
 		p.pushing = append(p.pushing, o)
@@ -199,7 +201,7 @@ func (p *poller) pushLater(o *outlet) {
 func (p *poller) addRing(in *inlet) {
 	p.inlets = append(p.inlets[:len(p.inlets):len(p.inlets)], in)
 	p.wakeSleepers()
-	p.awaited.wake()
+	p.awaited.Wake()
 	p.rest()
 	p.watch()
 }
@@ -219,7 +221,7 @@ func (p *poller) removeRing(in *inlet) {
 func (p *poller) stop() {
 	p.stopped = true
 	p.wakeSleepers()
-	p.awaited.wake()
+	p.awaited.Wake()
 	if p.bell != nil {
 		p.bell.Disarm()
 	}
@@ -227,7 +229,7 @@ func (p *poller) stop() {
 
 // sleep returns when w has been woken. The pump polls meanwhile. p.mu is held at the beginning and
 // the end. A goroutine that wakes w also holds p.mu.
-func (p *poller) sleep(w *waiter) {
+func (p *poller) sleep(w *Waiter) {
 	p.number(w)
 	p.sleepers = append(p.sleepers, w)
 	p.watch()
@@ -241,14 +243,14 @@ func (p *poller) sleep(w *waiter) {
 }
 
 // number gives the next sleep, which is that of w, its number.
-func (p *poller) number(w *waiter) {
+func (p *poller) number(w *Waiter) {
 	p.sleeps++
 	w.number = p.sleeps
 }
 
 func (p *poller) wakeSleepers() {
 	for _, w := range p.sleepers {
-		w.wake()
+		w.Wake()
 	}
 }
 
@@ -260,7 +262,7 @@ func (p *poller) unattended() bool { return p.pumping && !p.spinning && len(p.sl
 
 // asleep returns the waiters of the goroutines that sleep. It returns false if another goroutine
 // spins.
-func (p *poller) asleep() (all []*waiter, known bool) {
+func (p *poller) asleep() (all []*Waiter, known bool) {
 	all = slices.Clone(p.sleepers)
 	if p.dozing {
 		all = append(all, p.awaited)

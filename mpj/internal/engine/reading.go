@@ -39,7 +39,7 @@ const addressSize = 8
 
 // attachAddress adds the address of the payload to an announcement, if the receiver may read this
 // process's memory. The address stays in r, on the heap, until the receiver is done.
-func (o *outlet) attachAddress(f *frame.Frame, r *Request) {
+func (o *Outlet) attachAddress(f *frame.Frame, r *Request) {
 	if n := len(r.body); o.memory != nil && n > 0 && n <= readLimit {
 		binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
 		f.Payload, f.Size = r.address[:], addressSize
@@ -62,6 +62,6 @@ func (d *direct) read(link *inflow, r *Request, m message) {
 		d.e.fail(protocolError(link.from, err))
 	default:
 		d.answer(link.from, m.Seq, notNeeded)
-		r.finish()
+		r.Finish()
 	}
 }

@@ -5,7 +5,7 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 // Flush refuses the announced messages and waits until every message of this process has reached
 // its destination. The program receives no more messages from now on. e.mu is held, but not while it
 // waits.
-func (d *direct) Flush(w *waiter) error {
+func (d *direct) Flush(w *Waiter) error {
 	e := d.e
 	d.ending = true
 	for _, b := range e.mailboxes {
@@ -31,7 +31,7 @@ func (d *direct) announcements() (all []*Request) {
 }
 
 // refuseAll refuses the announced messages in b.
-func (d *direct) refuseAll(b *mailbox) {
+func (d *direct) refuseAll(b *Mailbox) {
 	b.Remove(func(m *message) bool {
 		if m.Ref == nil {
 			return false

@@ -14,7 +14,7 @@ func (d *direct) announce(r *Request, context uint32, dest int, tag int32, paylo
 	e := d.e
 	r.context, r.Source, r.Tag = context, dest, tag                         // dest will request the payload
 	if dest != d.rank && e.conns.outlet(view.Process{Rank: dest}).dropped { // dest has finished
-		r.finish()
+		r.Finish()
 		return
 	}
 	r.body, r.announced = payload, true
@@ -33,11 +33,11 @@ func (d *direct) announce(r *Request, context uint32, dest int, tag int32, paylo
 	f.Context, f.Tag, f.Rank = context, tag, uint32(len(payload))
 	o.attachAddress(&f, r)
 	o.announced[f.Seq] = r
-	o.put(parcel{Frame: f})
+	o.put(Parcel{Frame: f})
 }
 
 // numbered returns an empty frame with the next number.
-func (o *outlet) numbered(kind frame.Kind) frame.Frame {
+func (o *Outlet) numbered(kind frame.Kind) frame.Frame {
 	o.seq++
 	return frame.Frame{Header: frame.Header{Kind: kind, Seq: o.seq}}
 }
@@ -50,15 +50,15 @@ func nameOf(h frame.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.
 // bodyDone records that one pending payload is done.
 func (d *direct) bodyDone() {
 	d.e.conns.poller.bodies--
-	d.e.flush.wake()
+	d.e.flush.Wake()
 }
 
 // Gone ends the announced sends to a process that receives no more messages.
-func (d *direct) Gone(o *outlet) {
+func (d *direct) Gone(o *Outlet) {
 	for name, r := range o.announced {
 		delete(o.announced, name)
 		d.bodyDone()
-		r.finish()
+		r.Finish()
 	}
 }
 
@@ -72,7 +72,7 @@ func (d *direct) clear(r *Request, m message) {
 		r.buf = r.payload
 	case m.Size > len(r.buf):
 		d.answer(link.from, m.Seq, notNeeded)
-		r.finish()
+		r.Finish()
 		return
 	}
 	if d.reads(link, m) {
@@ -106,7 +106,7 @@ func (d *direct) answer(to view.Process, name uint64, need uint32) {
 	f := o.numbered(frame.Clear)
 	setName(&f.Header, name)
 	f.Rank = need
-	o.put(parcel{Frame: f})
+	o.put(Parcel{Frame: f})
 }
 
 func (d *direct) takeAnnounce(link *inflow, f *frame.Frame) error {
@@ -144,13 +144,13 @@ func (d *direct) takeClear(from view.Process, h frame.Header) error {
 	if h.Rank == notNeeded {
 		d.bodyDone()
 		r.body = nil
-		r.finish()
+		r.Finish()
 		return nil
 	}
 	f := o.numbered(frame.Body)
 	setName(&f.Header, nameOf(h))
 	f.Payload, f.Size, f.Sync = r.body, uint64(len(r.body)), true
-	o.put(parcel{Frame: f, owner: r})
+	o.put(Parcel{Frame: f, owner: r})
 	return nil
 }
 
@@ -165,6 +165,6 @@ func (d *direct) takeBody(link *inflow, f *frame.Frame) error {
 	}
 	delete(link.cleared, nameOf(f.Header))
 	d.bodyDone()
-	r.finish()
+	r.Finish()
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 // A Request is a pending send or receive, or an operation of the caller. It belongs to the engine
 // until it is done.
 type Request struct {
-	// For a receive. With a protocol, a wildcard receive has a Wild.
+	// For a receive. If replicas agree on it, it has a Wild.
 	match.Recv
 	buf   []byte
 	whole bool     // takes a message of any length, in a new buffer
@@ -26,23 +26,24 @@ type Request struct {
 	err     error // reason of the failure, or nil
 	status  Status
 	payload []byte // received, not yet copied to buf
-	waiter  *waiter
+	waiter  *Waiter
 }
 
-// complete ends receive r with m, whose payload has arrived.
-func (r *Request) complete(m message) {
+// Complete ends receive r with m, whose payload has arrived.
+func (r *Request) Complete(m message) {
 	r.status = statusOf(m)
 	if r.hold != nil {
 		*r.hold = m
 	} else {
 		r.payload = m.Payload
 	}
-	r.finish()
+	r.Finish()
 }
 
-func (r *Request) finish() {
+// Finish ends r. Its result is set.
+func (r *Request) Finish() {
 	r.done = true
-	r.waiter.wake()
+	r.waiter.Wake()
 }
 
 // wait waits until r is done. e.mu is held.
@@ -116,7 +117,7 @@ func (e *Engine) Finish(r *Request, s Status, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.status, r.err = s, err
-	r.finish()
+	r.Finish()
 }
 
 // Go runs f in a goroutine that Close waits for. Once the engine has stopped, all its methods fail,
@@ -144,3 +145,6 @@ func (e *Engine) Cancel(r *Request) error {
 	}
 	return nil
 }
+
+// Context returns the communication context of r.
+func (r *Request) Context() uint32 { return r.context }

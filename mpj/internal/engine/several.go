@@ -9,7 +9,7 @@ import "runtime"
 func (e *Engine) Waitany(rs []*Request) (int, error) {
 	i, err := e.decideFirst(rs, true)
 	if err == nil && i < 0 {
-		err = errMalformed
+		err = ErrMalformed
 	}
 	return i, err
 }
@@ -17,17 +17,17 @@ func (e *Engine) Waitany(rs []*Request) (int, error) {
 // decideFirst decides which request is the first that is done. It returns its index, or -1 if there
 // is none.
 func (e *Engine) decideFirst(rs []*Request, waits bool) (int, error) {
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
+	defer w.Put()
 	values, err := e.decideAmong(w, rs, choice{kind: firstDone, waits: waits})
 	switch {
 	case err != nil || len(values) == 0:
 		return -1, err
 	case len(values) > 1 || values[0] >= uint64(len(rs)):
-		e.fail(errMalformed)
-		return -1, errMalformed
+		e.fail(ErrMalformed)
+		return -1, ErrMalformed
 	}
 	return int(values[0]), nil
 }
@@ -70,11 +70,11 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 // Testall reports whether all requests are done. At a replica, some may not be done yet when Testall
 // returns true, but they will be: the caller must call Wait for all of them.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	values, err := e.decideAmong(w, rs, choice{kind: everyDone})
 	all := err == nil && len(values) == 1
-	w.put()
+	w.Put()
 	e.mu.Unlock()
 	yieldUnless(all)
 	return all, err

@@ -14,8 +14,8 @@ func (d *direct) toSelf(context uint32, tag int32, payload []byte) message {
 
 // sendToSelf delivers a message to this process if a posted receive in b, the mailbox of context,
 // matches it, or if it is short and within the credit. It reports whether the message was delivered.
-func (d *direct) sendToSelf(b *mailbox, context uint32, tag int32, payload []byte) bool {
-	if r := requestOf(b.Claim(d.rank, tag)); r != nil {
+func (d *direct) sendToSelf(b *Mailbox, context uint32, tag int32, payload []byte) bool {
+	if r := RequestOf(b.Claim(d.rank, tag)); r != nil {
 		m := d.toSelf(context, tag, payload)
 		if r.hold != nil || r.whole {
 			m.Payload = duplicate(payload)
@@ -26,10 +26,10 @@ func (d *direct) sendToSelf(b *mailbox, context uint32, tag int32, payload []byt
 		if len(payload) <= len(r.buf) {
 			copy(r.buf, payload)
 		}
-		r.finish()
+		r.Finish()
 		return true
 	}
-	if len(payload) > selfLimit || d.selfBytes+len(payload) > eagerCredit {
+	if len(payload) > selfLimit || d.selfBytes+len(payload) > EagerCredit {
 		return false
 	}
 	d.selfBytes += len(payload)
@@ -46,12 +46,12 @@ func (d *direct) copySelf(r, sender *Request) {
 		copy(r.buf, sender.body)
 	}
 	d.sentToSelf(sender)
-	r.finish()
+	r.Finish()
 }
 
 // sentToSelf ends an announced send of this process to itself.
 func (d *direct) sentToSelf(sender *Request) {
 	d.bodyDone()
 	sender.body, sender.announced = nil, false
-	sender.finish()
+	sender.Finish()
 }

@@ -5,12 +5,12 @@ import "github.com/p2pmpi/p2pmpi/internal/view"
 // keepNotice keeps m, a failure notice, and ends waits in its context with ErrNotice. These are the
 // waits of receives that were posted with AnyTag, and of announced sends whose payload is not empty
 // and was not requested.
-func (d *direct) keepNotice(b *mailbox, m message) {
+func (d *direct) keepNotice(b *Mailbox, m message) {
 	b.notice = true
 	b.Keep(m)
 	for r := range b.Posts() {
 		if r.Tag == AnyTag {
-			b.endPost(requestOf(r), ErrNotice)
+			b.endPost(RequestOf(r), ErrNotice)
 		}
 	}
 	for _, o := range d.e.conns.outlets {
@@ -43,7 +43,7 @@ func (d *direct) detach(r *Request) {
 			rest.body, rest.err, rest.waiter = duplicate(r.body), nil, nil
 			o.announced[name] = &rest
 			r.body, r.announced = nil, false
-			r.finish()
+			r.Finish()
 			return
 		}
 	}

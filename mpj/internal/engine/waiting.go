@@ -22,7 +22,7 @@ func (e *Engine) Waiting() Waiting {
 
 // calls returns the calls in which one goroutine waits. It returns false if they are not known or
 // one of them is done.
-func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
+func (e *Engine) calls(w *Waiter) (calls []Call, ok bool) {
 	requests := w.requests
 	if w.request != nil {
 		requests = []*Request{w.request}
@@ -66,7 +66,7 @@ func (r *Request) call() Call {
 const unexpectedMost = 3
 
 // firstUnexpected returns the first messages that wait to be matched.
-func (b *mailbox) firstUnexpected() []Status {
+func (b *Mailbox) firstUnexpected() []Status {
 	var all []Status
 	for m := range b.Messages() {
 		if len(all) == unexpectedMost {

@@ -13,7 +13,7 @@ const noRank = -1
 
 // writeNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
 // For a small message, this saves two switches of goroutines. e.mu is held, but not while it writes.
-func (o *outlet) writeNow() {
+func (o *Outlet) writeNow() {
 	e := o.e
 	n := len(o.queue) - o.written
 	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
@@ -57,7 +57,7 @@ func (c *connections) writeTo(rank int) {
 }
 
 // wrote records that n frames of the queue have been written to the channel.
-func (o *outlet) wrote(n int, err error) {
+func (o *Outlet) wrote(n int, err error) {
 	e := o.e
 	o.writing, o.again = false, false
 	switch {
@@ -70,7 +70,7 @@ func (o *outlet) wrote(n int, err error) {
 }
 
 // write is the goroutine of o.
-func (o *outlet) write() {
+func (o *Outlet) write() {
 	e := o.e
 	defer e.running.Done()
 	defer func() {
@@ -106,7 +106,7 @@ func (o *outlet) write() {
 
 // due waits until the goroutine of o has work to do, and returns false when o is dropped. e.mu is
 // held, but not while it waits.
-func (o *outlet) due() bool {
+func (o *Outlet) due() bool {
 	e := o.e
 	for {
 		if o.dropped {

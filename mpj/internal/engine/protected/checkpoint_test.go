@@ -1,11 +1,13 @@
-package engine
+package protected
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // A still is a protocol that does nothing.
@@ -17,21 +19,31 @@ func (still) Decider() bool { return false }
 
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
+func (still) Tick() protection.Output { return protection.Output{} }
+
+func (still) Waiting() bool { return false }
+
+// newStill returns the transport of an engine that has ended.
+func newStill(t testing.TB, v view.View) *transport {
+	t.Helper()
+	e := engine.New(context.Background(), engine.Config{
+		View: v, Clock: func() time.Duration { return time.Minute }, Transport: New(Config{Protocol: still{}}),
+	})
+	e.Close()
+	return e.Transport().(*transport)
+}
+
 // TestCheckpointKeepsCounts checks that a process that resumes from a checkpoint keeps the step
 // count and the tallies of the checkpoint. Otherwise the process would seem to be behind its master
 // or to have received less.
 func TestCheckpointKeepsCounts(t *testing.T) {
-	still := func() *protected {
-		e := &Engine{clock: func() time.Duration { return time.Minute }, view: view.New(2, 1), err: ErrClosed} // no ticks
-		return newProtected(e, &Config{Protocol: still{}})
-	}
-	old := still()
+	old := newStill(t, view.New(2, 1))
 	old.windows.byRank[1] = window{sent: tally{1, 2}, received: tally{3, 4}}
 	for range 7 {
 		old.leading.meter.Step(time.Second)
 	}
 	s := old.checkpointing.snapshot([]byte("more"))
-	young := still()
+	young := newStill(t, view.New(2, 1))
 	young.leading.meter.Step(time.Second)
 	young.checkpointing.goTo(&s)
 	if got := young.leading.meter.Steps(); got != 7 {

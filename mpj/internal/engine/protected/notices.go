@@ -1,4 +1,4 @@
-package engine
+package protected
 
 import (
 	"maps"
@@ -6,6 +6,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // A messageID names a message to or from a rank.
@@ -22,19 +23,19 @@ type messageID struct {
 // lost with a process or a channel, the sender asks, and the replicas that have matched the message
 // report again. Of the engine, it needs the view, the queues, and whether a message is unmatched.
 type notices struct {
-	p     *protected
+	p     *transport
 	early map[messageID]struct{}       // matched messages that this process has yet to send
 	asked map[messageID][]view.Process // processes that must get a notice when a message has been matched
 }
 
 // matched reports the match of m to the replicas of its source that wait for it.
-func (n *notices) matched(m message) {
+func (n *notices) matched(m match.Message) {
 	name := messageID{m.Context, m.Source, m.Seq}
 	switch {
-	case m.Source == n.p.self().Rank:
-		n.record(name, n.p.self().Replica)
+	case m.Source == n.p.loop.Self().Rank:
+		n.record(name, n.p.loop.Self().Replica)
 	case m.Sync:
-		for k := range n.p.view().R {
+		for k := range n.p.loop.View().R {
 			n.send(view.Process{Rank: m.Source, Replica: k}, m.Context, m.Seq)
 		}
 	}
@@ -50,7 +51,7 @@ func (n *notices) matched(m message) {
 // send sends a match notice.
 func (n *notices) send(to view.Process, context uint32, seq uint64) {
 	n.p.queue(to, frame.Frame{
-		Header: frame.Header{Kind: frame.Receipt, Context: context, Rank: uint32(n.p.self().Rank), Seq: seq},
+		Header: frame.Header{Kind: frame.Receipt, Context: context, Rank: uint32(n.p.loop.Self().Rank), Seq: seq},
 	})
 }
 
@@ -82,7 +83,7 @@ const maxNotices = 1 << 16
 func (n *notices) arrived(from view.Process, f frame.Header) {
 	name := messageID{f.Context, from.Rank, f.Seq}
 	switch {
-	case n.p.view().State(from) == view.Failed || from.Rank == n.p.self().Rank:
+	case n.p.loop.View().State(from) == view.Failed || from.Rank == n.p.loop.Self().Rank:
 	case f.Seq == 0 && f.Kind == frame.Query:
 		n.send(from, f.Context, 0)
 	case f.Seq == 0:
@@ -99,7 +100,7 @@ func (n *notices) arrived(from view.Process, f frame.Header) {
 // hasMatched reports whether a message has arrived and was matched or will never be matched.
 func (n *notices) hasMatched(name messageID) bool {
 	return n.p.protocol.Received(name.context, name.rank) >= name.seq &&
-		(n.p.finish.ending || !n.p.mailbox(name.context).Has(name.rank, name.seq))
+		(n.p.finish.ending || !n.p.loop.Mailbox(name.context).Has(name.rank, name.seq))
 }
 
 // resume forgets the notices of messages that this process has sent, and answers the processes that
@@ -127,11 +128,14 @@ func (n *notices) ask(name messageID, p view.Process) {
 	}
 }
 
-// queryAll asks again for the matches of all waiting sends to one rank or, if rank is noRank, to all
+// allRanks is an argument of queryAll.
+const allRanks = -1
+
+// queryAll asks again for the matches of all waiting sends to one rank or, if rank is allRanks, to all
 // ranks.
 func (n *notices) queryAll(rank int) {
 	for _, s := range n.p.windows.waiting {
-		if rank == noRank || s.name.rank == rank {
+		if rank == allRanks || s.name.rank == rank {
 			n.query(s)
 		}
 	}
@@ -139,15 +143,15 @@ func (n *notices) queryAll(rank int) {
 
 // query asks all replicas of the destination whether they have matched one message.
 func (n *notices) query(s *waitingSend) {
-	if s.name.rank == n.p.self().Rank {
+	if s.name.rank == n.p.loop.Self().Rank {
 		return
 	}
-	lives, v := false, n.p.view()
+	lives, v := false, n.p.loop.View()
 	for k := range v.R {
 		to := view.Process{Rank: s.name.rank, Replica: k}
 		lives = lives || v.Live(to)
 		n.p.queue(to, frame.Frame{
-			Header: frame.Header{Kind: frame.Query, Context: s.name.context, Rank: uint32(n.p.self().Rank), Seq: s.name.seq},
+			Header: frame.Header{Kind: frame.Query, Context: s.name.context, Rank: uint32(n.p.loop.Self().Rank), Seq: s.name.seq},
 		})
 	}
 	if !lives { // the rank has finished without receiving the message

@@ -1,9 +1,11 @@
-package engine
+package protected
 
 import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // flowLimit is the number of bytes that may be queued, or kept for processes that lack them, before
@@ -15,7 +17,7 @@ var flowLimit = 64 << 20 // a variable for tests
 // that. It also counts the bytes that the program receives, and reports them to their senders. Of the
 // engine, it needs the view, the queues and their load, and a way to end a request.
 type windows struct {
-	p       *protected
+	p       *transport
 	limits  windowLimits
 	byRank  []window
 	waiting map[messageID]*waitingSend // sends that have started but not ended
@@ -24,8 +26,8 @@ type windows struct {
 
 // newWindows returns the windows of a process. If it joins a running job, no other replica counts
 // yet.
-func newWindows(p *protected) windows {
-	v, self := p.view(), p.self()
+func newWindows(p *transport) windows {
+	v, self := p.loop.View(), p.loop.Self()
 	w := windows{
 		p: p, limits: windowLimitsFor(v.N),
 		byRank: make([]window, v.N), waiting: make(map[messageID]*waitingSend),
@@ -46,7 +48,7 @@ func (w *windows) hasRoom(s *waitingSend) bool {
 	if !s.sync && w.p.protocol.Joining() { // other replicas have already sent these messages, and the windows are not known yet
 		return true
 	}
-	v := w.p.view()
+	v := w.p.loop.View()
 	return w.byRank[s.name.rank].done(s, &w.limits, func(k int) bool {
 		return v.Live(view.Process{Rank: s.name.rank, Replica: k})
 	})
@@ -68,13 +70,13 @@ func (w *windows) sendAtOnce(context uint32, dest int, tag int32, payload []byte
 	if w.p.load() >= flowLimit || !w.hasRoom(&s) {
 		return false
 	}
-	w.p.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: w.p.copyOf(payload)})
+	w.p.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: w.p.loop.CopyOf(payload)})
 	return true
 }
 
 // sendStandard sends m. r is done when the destination has room for m. m is sent in any case, so that
 // even a message above the limit is sent.
-func (w *windows) sendStandard(r *Request, m protection.Message) {
+func (w *windows) sendStandard(r *engine.Request, m protection.Message) {
 	s := w.next(m.Context, m.Dest, len(m.Payload))
 	w.number(&s)
 	if w.p.load() >= flowLimit {
@@ -86,7 +88,7 @@ func (w *windows) sendStandard(r *Request, m protection.Message) {
 
 // sendSynchronously sends m. r is done when m has been matched. A message of this process to itself
 // may be matched before protect returns.
-func (w *windows) sendSynchronously(r *Request, m protection.Message) {
+func (w *windows) sendSynchronously(r *engine.Request, m protection.Message) {
 	s := w.next(m.Context, m.Dest, len(m.Payload))
 	s.sync = true
 	w.number(&s)
@@ -96,7 +98,7 @@ func (w *windows) sendSynchronously(r *Request, m protection.Message) {
 
 // send sends m. r is done when s is done, which may be before send returns. If s is not done, send
 // asks for the matches of m: all replicas may have matched m before a notice could arrive.
-func (w *windows) send(r *Request, s *waitingSend, m protection.Message) {
+func (w *windows) send(r *engine.Request, s *waitingSend, m protection.Message) {
 	s.request = r
 	w.waiting[s.name] = s
 	w.p.protect(m)
@@ -118,7 +120,7 @@ func (w *windows) end(s *waitingSend) {
 	}
 	s.over = true
 	delete(w.waiting, s.name)
-	s.request.finish()
+	s.request.Finish()
 }
 
 // settleAll ends all sends to a rank that are done.
@@ -131,7 +133,7 @@ func (w *windows) settleAll(rank int) {
 }
 
 // endOf ends the send of r, whose message has been passed to the protocol.
-func (w *windows) endOf(r *Request) {
+func (w *windows) endOf(r *engine.Request) {
 	for _, s := range w.waiting {
 		if s.request == r {
 			w.end(s)
@@ -156,8 +158,8 @@ func (w *windows) relieve() {
 
 // take records that the program has received m. Occasionally it reports the received bytes to the
 // replicas of the source.
-func (w *windows) take(m *message) {
-	from, self := &w.byRank[m.Source], w.p.self()
+func (w *windows) take(m *match.Message) {
+	from, self := &w.byRank[m.Source], w.p.loop.Self()
 	from.received.add(len(m.Payload))
 	switch {
 	case m.Source == self.Rank:
@@ -171,23 +173,23 @@ func (w *windows) take(m *message) {
 // report reports to the replicas of a rank the number of bytes that this process has received from
 // the rank.
 func (w *windows) report(rank int) {
-	if rank == w.p.self().Rank {
+	if rank == w.p.loop.Self().Rank {
 		return
 	}
 	w.byRank[rank].reported = w.byRank[rank].received
-	for k := range w.p.view().R {
+	for k := range w.p.loop.View().R {
 		w.reportTo(view.Process{Rank: rank, Replica: k})
 	}
 }
 
 func (w *windows) reportTo(to view.Process) {
-	w.p.queue(to, takenFrame(w.p.self().Rank, w.byRank[to.Rank].received))
+	w.p.queue(to, takenFrame(w.p.loop.Self().Rank, w.byRank[to.Rank].received))
 }
 
 // arrived processes another process's report of received bytes.
 func (w *windows) arrived(from view.Process, f *frame.Frame) error {
 	t, err := decodeTally(f.Payload)
-	if err != nil || !w.p.view().Live(from) || from.Rank == w.p.self().Rank {
+	if err != nil || !w.p.loop.View().Live(from) || from.Rank == w.p.loop.Self().Rank {
 		return err
 	}
 	w.byRank[from.Rank].record(from.Replica, t)
@@ -206,7 +208,7 @@ func (w *windows) reportAll() {
 // reopened repeats the last report to a process after the channel to it was reopened, because the
 // report may have been lost.
 func (w *windows) reopened(to view.Process) {
-	if w.p.rejoin.complete && to.Rank != w.p.self().Rank {
+	if w.p.rejoin.complete && to.Rank != w.p.loop.Self().Rank {
 		w.reportTo(to)
 	}
 }
@@ -214,12 +216,12 @@ func (w *windows) reopened(to view.Process) {
 // viewChanged makes room for the processes that are new in the view. It reports to them the number of
 // bytes that this process has received of the messages that they will send again.
 func (w *windows) viewChanged(before view.View) {
-	v := w.p.view()
+	v := w.p.loop.View()
 	for rank := range w.byRank {
 		w.byRank[rank].grow(v.R)
 	}
 	for _, p := range v.Processes() {
-		if w.p.rejoin.complete && before.State(p) == view.Vacant && v.Live(p) && p.Rank != w.p.self().Rank {
+		if w.p.rejoin.complete && before.State(p) == view.Vacant && v.Live(p) && p.Rank != w.p.loop.Self().Rank {
 			w.reportTo(p)
 		}
 	}

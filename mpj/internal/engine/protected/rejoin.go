@@ -1,4 +1,4 @@
-package engine
+package protected
 
 import (
 	"github.com/p2pmpi/p2pmpi/internal/frame"
@@ -10,7 +10,7 @@ import (
 // replica, rejoin controls how fast the process replays. Of the engine, it needs the unmatched
 // messages, whether the program waits, the tick, the queues, and goroutines that Close waits for.
 type rejoin struct {
-	p   *protected
+	p   *transport
 	log *messagelog.Log // nil if no replica will join
 
 	complete  bool                  // this process is not new, or has its rank's complete message log
@@ -21,7 +21,7 @@ type rejoin struct {
 	bytes     uint64                // bytes of these messages
 }
 
-func newRejoin(p *protected, c *Config) rejoin {
+func newRejoin(p *transport, c *Config) rejoin {
 	joining := c.Protocol.Joining()
 	return rejoin{p: p, log: c.Log, complete: !joining, joined: !joining}
 }
@@ -31,9 +31,9 @@ func (r *rejoin) keep(out protection.Output) {
 	if r.log == nil {
 		return
 	}
-	write, why, permanent := r.log.Keep(out, r.p.self().Rank)
+	write, why, permanent := r.log.Keep(out, r.p.loop.Self().Rank)
 	if write != nil {
-		r.p.background(write) // until the file has caught up
+		r.p.loop.Go(write) // until the file has caught up
 	}
 	if why != "" {
 		r.p.reports.reportLogDropped(why, permanent)
@@ -42,15 +42,15 @@ func (r *rejoin) keep(out protection.Output) {
 
 // sendPiece sends a requested piece of the log to a replica.
 func (r *rejoin) sendPiece(request protection.LogRequest) {
-	r.p.background(func() { // until the piece is read
+	r.p.loop.Go(func() { // until the piece is read
 		var piece []byte
 		var last bool
 		if r.log != nil {
 			piece, last = r.log.Piece(request.To, request.Position)
 		}
-		r.p.lock()
-		defer r.p.unlock()
-		r.p.queue(request.To, protection.MessageLogFrame(r.p.self().Rank, request.Position, piece, last))
+		r.p.loop.Lock()
+		defer r.p.loop.Unlock()
+		r.p.queue(request.To, protection.MessageLogFrame(r.p.loop.Self().Rank, request.Position, piece, last))
 	})
 }
 
@@ -73,7 +73,7 @@ func (r *rejoin) hasEnough() bool {
 	if r.unmatched = r.p.unreceived(); r.unmatched < replayLimit {
 		return false
 	}
-	r.p.arm()
+	r.p.loop.Arm()
 	return true
 }
 
@@ -85,7 +85,7 @@ func (r *rejoin) requestMore() {
 		return
 	}
 	before := r.unmatched
-	if r.hasEnough() && !(r.p.programWaits() && r.unmatched == before) {
+	if r.hasEnough() && !(r.p.loop.ProgramWaits() && r.unmatched == before) {
 		return
 	}
 	for _, envelope := range r.postponed {

@@ -1,4 +1,4 @@
-package engine
+package protected
 
 import (
 	"slices"
@@ -14,8 +14,8 @@ func FuzzOutcome(f *testing.F) {
 	f.Add(encodeOutcome())
 	f.Add(encodeOutcome(1<<63, 0, 3))
 	f.Add([]byte{0x80})
+	ds := newStill(f, view.New(3, 2)).decisions
 	f.Fuzz(func(t *testing.T, b []byte) {
-		ds := decisions{p: &protected{e: &Engine{view: view.New(3, 2)}}}
 		if source, _, err := ds.decodeName(b); err == nil && (source < 0 || source > 2) {
 			t.Errorf("%x decodes to rank %d", b, source)
 		}

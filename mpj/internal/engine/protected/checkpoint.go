@@ -1,4 +1,4 @@
-package engine
+package protected
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
@@ -14,27 +15,27 @@ import (
 // snapshot contains: the mailboxes, the counts of steps and bytes, and the outcomes and clock of the
 // program.
 type checkpointing struct {
-	p        *protected
+	p        *transport
 	state    *messagelog.Draft // received part of the checkpoint that this process resumes from
-	resuming *waiter           // waiter of Checkpoint while it waits for an arriving checkpoint
+	resuming *engine.Waiter    // waiter of Checkpoint while it waits for an arriving checkpoint
 }
 
 // run implements Checkpoint. The engine's mutex is not held.
-func (c *checkpointing) run(program Checkpoint) error {
+func (c *checkpointing) run(program engine.Checkpoint) error {
 	p := c.p
-	p.lock()
-	if p.err() != nil {
-		defer p.unlock()
-		return p.err()
+	p.loop.Lock()
+	if p.loop.Err() != nil {
+		defer p.loop.Unlock()
+		return p.loop.Err()
 	}
 	log := p.rejoin.log
 	if log == nil && !p.protocol.Joining() {
-		p.unlock()
+		p.loop.Unlock()
 		return nil
 	}
 	arrived, err := c.awaitArriving()
 	if err != nil {
-		p.unlock()
+		p.loop.Unlock()
 		return err
 	}
 	if arrived {
@@ -42,9 +43,9 @@ func (c *checkpointing) run(program Checkpoint) error {
 	}
 	var d *messagelog.Draft
 	if log != nil {
-		d = log.BeginCheckpoint(*p.view(), p.protocol.Joining())
+		d = log.BeginCheckpoint(*p.loop.View(), p.protocol.Joining())
 	}
-	p.unlock()
+	p.loop.Unlock()
 	if d == nil {
 		return nil
 	}
@@ -54,16 +55,16 @@ func (c *checkpointing) run(program Checkpoint) error {
 
 // awaitArriving waits until no checkpoint is arriving, and reports whether one has arrived.
 func (c *checkpointing) awaitArriving() (arrived bool, err error) {
-	w := waiters.Get().(*waiter)
-	defer w.put()
+	w := engine.NewWaiter()
+	defer w.Put()
 	c.resuming = w
-	err = c.p.await(w, func() bool { return c.p.protocol.Checkpointed() != protection.Arriving })
+	err = c.p.loop.Await(w, func() bool { return c.p.protocol.Checkpointed() != protection.Arriving })
 	c.resuming = nil
 	return err == nil && c.p.protocol.Checkpointed() == protection.Arrived, err
 }
 
 // save saves the state of the program in d, and commits d.
-func (c *checkpointing) save(program Checkpoint, d *messagelog.Draft) error {
+func (c *checkpointing) save(program engine.Checkpoint, d *messagelog.Draft) error {
 	if err := program.Save(d); err != nil {
 		return err
 	}
@@ -71,18 +72,18 @@ func (c *checkpointing) save(program Checkpoint, d *messagelog.Draft) error {
 	if !ok || !d.Finish() {
 		return nil
 	}
-	c.p.lock()
-	defer c.p.unlock()
-	if c.p.err() == nil && !c.underWay() {
+	c.p.loop.Lock()
+	defer c.p.loop.Unlock()
+	if c.p.loop.Err() == nil && !c.underWay() {
 		c.commit(d, c.snapshot(own))
 	}
-	return c.p.err()
+	return c.p.loop.Err()
 }
 
 // underWay reports whether the program has a posted receive, a synchronous send or a pending
 // decision.
 func (c *checkpointing) underWay() bool {
-	for _, b := range c.p.mailboxes() {
+	for _, b := range c.p.loop.Mailboxes() {
 		if b.Posted() {
 			return true
 		}
@@ -105,8 +106,8 @@ func (c *checkpointing) commit(d *messagelog.Draft, s protection.Snapshot) {
 	for pt, outcome := range c.p.decisions.early {
 		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
 	}
-	if write := c.p.rejoin.log.Commit(d, b, *c.p.view()); write != nil {
-		c.p.background(write) // until the file has caught up
+	if write := c.p.rejoin.log.Commit(d, b, *c.p.loop.View()); write != nil {
+		c.p.loop.Go(write) // until the file has caught up
 	}
 }
 
@@ -121,12 +122,12 @@ const talliesAt = 16
 // from here.
 func (c *checkpointing) snapshot(own []byte) protection.Snapshot {
 	s := c.p.protocol.Snapshot()
-	for context, b := range c.p.mailboxes() {
-		if b.points > 0 {
-			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
+	for context, b := range c.p.loop.Mailboxes() {
+		if b.Points > 0 {
+			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.Points})
 		}
 		for m := range b.Messages() {
-			s.Unreceived = append(s.Unreceived, unreceivedMessage(m, c.p.self().Rank))
+			s.Unreceived = append(s.Unreceived, unreceivedMessage(m, c.p.loop.Self().Rank))
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(c.p.decisions.time))
@@ -144,41 +145,41 @@ func (c *checkpointing) takeState(b []byte) {
 		c.state = log.NewDraft()
 	}
 	if c.state == nil {
-		c.p.fail(errors.New("cannot store the checkpoint to resume from"))
+		c.p.loop.Fail(errors.New("cannot store the checkpoint to resume from"))
 		return
 	}
 	if c.state.Write(b); c.state.Err() != nil {
-		c.p.fail(c.state.Err())
+		c.p.loop.Fail(c.state.Err())
 	}
 }
 
 // resume resumes from the checkpoint that has arrived. The engine's mutex is held, and released.
-func (c *checkpointing) resume(program Checkpoint) error {
+func (c *checkpointing) resume(program engine.Checkpoint) error {
 	p := c.p
 	s, out := p.protocol.Resume()
 	c.takeState(nil)
 	d := c.state
 	switch {
-	case p.err() != nil:
+	case p.loop.Err() != nil:
 	case out.Lost != "":
-		p.fail(errors.New(out.Lost))
+		p.loop.Fail(errors.New(out.Lost))
 	case len(s.Own) < c.ownSize():
-		p.fail(errors.New("malformed checkpoint: the engine's part is truncated"))
+		p.loop.Fail(errors.New("malformed checkpoint: the engine's part is truncated"))
 	case !d.Finish():
-		p.fail(d.Err())
+		p.loop.Fail(d.Err())
 	}
-	if p.err() != nil {
-		defer p.unlock()
-		return p.err()
+	if p.loop.Err() != nil {
+		defer p.loop.Unlock()
+		return p.loop.Err()
 	}
 	c.goTo(&s)
 	p.rejoin.log.EndPrologue()
 	c.commit(d, s)
 	p.rejoin.countReplayed(out.Deliver)
 	p.apply(out)
-	p.relieve()
-	p.arm()
-	p.unlock()
+	p.loop.Relieve()
+	p.loop.Arm()
+	p.loop.Unlock()
 	defer d.Discard()
 	if err := program.TakeOwn(s.Own[c.ownSize():]); err != nil {
 		return err
@@ -188,17 +189,17 @@ func (c *checkpointing) resume(program Checkpoint) error {
 
 // goTo sets the mailboxes, steps, windows and clock to their state in the snapshot.
 func (c *checkpointing) goTo(s *protection.Snapshot) {
-	for _, b := range c.p.mailboxes() {
+	for _, b := range c.p.loop.Mailboxes() {
 		b.Clear()
 	}
 	for i := range s.Unreceived {
 		m := arrivedMessage(&s.Unreceived[i])
-		c.p.mailbox(m.Context).Keep(m)
+		c.p.loop.Mailbox(m.Context).Keep(m)
 	}
 	for _, at := range s.Points {
-		c.p.mailbox(at.Context).points = at.Seq
+		c.p.loop.Mailbox(at.Context).Points = at.Seq
 	}
-	c.p.leading.meter.Resume(binary.LittleEndian.Uint64(s.Own[8:]), c.p.now())
+	c.p.leading.meter.Resume(binary.LittleEndian.Uint64(s.Own[8:]), c.p.loop.Now())
 	c.p.decisions.resume(math.Float64frombits(binary.LittleEndian.Uint64(s.Own)))
 	windows := c.p.windows.byRank
 	for rank := range windows {
@@ -206,7 +207,7 @@ func (c *checkpointing) goTo(s *protection.Snapshot) {
 		b := s.Own[talliesAt+2*tallySize*rank:]
 		w.sent, w.received = readTally(b), readTally(b[tallySize:])
 	}
-	self := c.p.self()
+	self := c.p.loop.Self()
 	own := &windows[self.Rank]
 	own.record(self.Replica, own.received)
 	c.p.notices.resume()

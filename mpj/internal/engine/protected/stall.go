@@ -1,4 +1,4 @@
-package engine
+package protected
 
 // For each outcome, a rank waits until its other replicas have received the outcome. A silent
 // machine holds up the rank until it answers or has failed. So the master reports a long wait, and
@@ -36,16 +36,4 @@ func (s *stall) tick() (report bool) {
 func (s *stall) end() {
 	s.usual += (usualParts*8*s.ticks - s.usual) / 8
 	s.ticks, s.limit = 0, 0
-}
-
-// reviewStall reports that the rank waits for an outcome, if it has waited for long.
-func (p *protected) reviewStall() {
-	if !p.protocol.Waiting() {
-		p.stall.ticks, p.stall.limit = 0, 0
-		return
-	}
-	if p.stall.tick() {
-		p.reports.reportStall()
-	}
-	p.arm()
 }

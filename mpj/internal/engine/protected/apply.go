@@ -1,9 +1,10 @@
-package engine
+package protected
 
 import (
 	"errors"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
@@ -18,9 +19,9 @@ type outputs struct {
 // apply carries out an output of the protocol. Deliveries and outcomes may cause further calls of
 // the protocol. So apply copies the deliveries and outcomes first, and only the outermost call of
 // apply processes them.
-func (p *protected) apply(out protection.Output) {
+func (p *transport) apply(out protection.Output) {
 	if out.Lost != "" {
-		p.fail(errors.New(out.Lost))
+		p.loop.Fail(errors.New(out.Lost))
 		return
 	}
 	if p.decisions.decider && !p.protocol.Decider() {
@@ -51,7 +52,7 @@ func (p *protected) apply(out protection.Output) {
 	}
 	p.carryOut()
 	if p.protocol.Waiting() {
-		p.arm()
+		p.loop.Arm()
 	}
 	if !p.decisions.decider && p.protocol.Decider() {
 		p.decisions.takeOver()
@@ -60,7 +61,7 @@ func (p *protected) apply(out protection.Output) {
 }
 
 // report passes on the statements of an output about replicas.
-func (p *protected) report(out *protection.Output) {
+func (p *transport) report(out *protection.Output) {
 	for _, d := range out.Diverged {
 		p.reports.reportDivergence(d)
 	}
@@ -71,7 +72,7 @@ func (p *protected) report(out *protection.Output) {
 
 // carryOut makes the deliveries and outcomes take effect, including those that it causes. Outcomes
 // come first.
-func (p *protected) carryOut() {
+func (p *transport) carryOut() {
 	o := &p.outputs
 	o.running = true
 	for i, j := 0, 0; i < len(o.deliveries) || j < len(o.outcomes); {
@@ -90,36 +91,36 @@ func (p *protected) carryOut() {
 }
 
 // deliver gives a message of the protocol to the receive that matches it, or keeps the message.
-func (p *protected) deliver(m protection.Message) {
-	b := p.mailbox(m.Context)
-	if b.abandoned {
+func (p *transport) deliver(m protection.Message) {
+	b := p.loop.Mailbox(m.Context)
+	if b.Abandoned {
 		p.takeUnreceived(arrivedMessage(&m))
 		return
 	}
 	r, taken, result := b.Arrive(arrivedMessage(&m), p.decisions.decider)
 	if result != match.Waits {
-		p.matched(requestOf(r), taken, result)
+		p.matched(engine.RequestOf(r), taken, result)
 	} else if p.finish.ending {
 		p.finish.drop(b.Last())
 	}
-	b.wakeProbes()
+	b.WakeProbes()
 }
 
 // settle makes all matches that have become possible in b.
-func (p *protected) settle(b *mailbox) {
+func (p *transport) settle(b *engine.Mailbox) {
 	for {
 		r, m, result := b.Next(p.decisions.decider)
 		if result == match.Waits {
-			b.wakeProbes()
+			b.WakeProbes()
 			return
 		}
-		p.matched(requestOf(r), m, result)
+		p.matched(engine.RequestOf(r), m, result)
 	}
 }
 
 // matched completes r with m if r has matched m, and proposes m if r is a wildcard whose outcome is
 // not decided.
-func (p *protected) matched(r *Request, m message, result match.Result) {
+func (p *transport) matched(r *engine.Request, m match.Message, result match.Result) {
 	switch result {
 	case match.Proposed:
 		p.decisions.propose(r, m)
@@ -129,29 +130,41 @@ func (p *protected) matched(r *Request, m message, result match.Result) {
 }
 
 // complete ends receive r with m.
-func (p *protected) complete(r *Request, m message) {
+func (p *transport) complete(r *engine.Request, m match.Message) {
 	p.windows.take(&m)
 	p.notices.matched(m)
-	r.complete(m)
+	r.Complete(m)
 }
 
 // takeUnreceived records that the program will never receive m.
-func (p *protected) takeUnreceived(m message) {
+func (p *transport) takeUnreceived(m match.Message) {
 	p.windows.take(&m)
 	p.notices.matched(m)
 }
 
 // arrivedMessage returns a message of the protocol for its mailbox.
-func arrivedMessage(m *protection.Message) message {
-	return message{
+func arrivedMessage(m *protection.Message) match.Message {
+	return match.Message{
 		Context: m.Context, Tag: m.Tag, Source: m.Source, Seq: m.Seq,
 		Size: len(m.Payload), Payload: m.Payload, Sync: m.Sync,
 	}
 }
 
 // unreceivedMessage returns a message to this rank for a snapshot.
-func unreceivedMessage(m *message, dest int) protection.Message {
+func unreceivedMessage(m *match.Message, dest int) protection.Message {
 	return protection.Message{
 		Context: m.Context, Tag: m.Tag, Source: m.Source, Dest: dest, Seq: m.Seq, Payload: m.Payload, Sync: m.Sync,
 	}
+}
+
+// reviewStall reports that the rank waits for an outcome, if it has waited for long.
+func (p *transport) reviewStall() {
+	if !p.protocol.Waiting() {
+		p.stall.ticks, p.stall.limit = 0, 0
+		return
+	}
+	if p.stall.tick() {
+		p.reports.reportStall()
+	}
+	p.loop.Arm()
 }

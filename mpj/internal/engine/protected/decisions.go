@@ -1,4 +1,4 @@
-package engine
+package protected
 
 import (
 	"encoding/binary"
@@ -6,13 +6,15 @@ import (
 	"math"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // decisions agrees with the other replicas on the outcomes of the program's nondeterministic calls.
 // The decider chooses outcomes; each takes effect when the protocol returns it as decided. Of the
 // engine, it needs the mailboxes, the view, the clock, and a way to wait.
 type decisions struct {
-	p           *protected
+	p           *transport
 	decider     bool                           // last result of protocol.Decider
 	open        map[protection.Point]*decision // undecided points that the program has reached
 	early       map[protection.Point][]byte    // outcomes of points that the program has not reached
@@ -20,7 +22,7 @@ type decisions struct {
 	clockOffset float64                        // seconds to add to the clock to continue the last decider's time
 }
 
-func newDecisions(p *protected) decisions {
+func newDecisions(p *transport) decisions {
 	return decisions{
 		p: p, decider: p.protocol.Decider(),
 		open: make(map[protection.Point]*decision), early: make(map[protection.Point][]byte),
@@ -29,51 +31,33 @@ func newDecisions(p *protected) decisions {
 
 // A decision is a point that the program has reached and whose outcome is not known yet.
 type decision struct {
-	request *Request // a wildcard receive, or nil for a call that waits for the outcome
+	request *engine.Request // a wildcard receive, or nil for a call that waits for the outcome
 
 	outcome []byte
 	decided bool
-	waiter  *waiter
-}
-
-// nextPoint takes the next point of context for a call of the program.
-func (p *protected) nextPoint(context uint32) protection.Point {
-	p.leading.step()
-	return p.mailbox(context).nextPoint(context)
-}
-
-// nextPoint takes the next point of the mailbox's context.
-func (b *mailbox) nextPoint(context uint32) protection.Point {
-	b.points++
-	return protection.Point{Context: context, Index: b.points}
+	waiter  *engine.Waiter
 }
 
 // preset prepares wildcard r. If its outcome is already known, r becomes exact; if another process
 // decides, r waits for the outcome.
-func (ds *decisions) preset(r *Request) error {
-	point := r.point()
-	if outcome, ok := ds.early[point]; ok {
-		delete(ds.early, point)
+func (ds *decisions) preset(r *engine.Request) error {
+	at := point(r)
+	if outcome, ok := ds.early[at]; ok {
+		delete(ds.early, at)
 		source, seq, err := ds.decodeName(outcome)
 		if err != nil {
-			ds.p.fail(err)
+			ds.p.loop.Fail(err)
 			return err
 		}
 		r.Assign(source, seq)
 	} else if !ds.decider {
-		ds.open[point] = &decision{request: r}
+		ds.open[at] = &decision{request: r}
 	}
 	return nil
 }
 
-// Decide takes a point of context, and waits for its outcome, which is the choice of w. The decider
-// chooses whenever w is woken, until there is an outcome.
-func (p *protected) Decide(context uint32, w *waiter) ([]uint64, error) {
-	return p.decisions.decide(p.nextPoint(context), w)
-}
-
 // decide waits for the outcome of point p.
-func (ds *decisions) decide(p protection.Point, w *waiter) ([]uint64, error) {
+func (ds *decisions) decide(p protection.Point, w *engine.Waiter) ([]uint64, error) {
 	if outcome, ok := ds.early[p]; ok {
 		delete(ds.early, p)
 		return ds.decode(outcome)
@@ -81,9 +65,9 @@ func (ds *decisions) decide(p protection.Point, w *waiter) ([]uint64, error) {
 	d := &decision{waiter: w}
 	ds.open[p] = d
 	proposed := false
-	err := ds.p.await(w, func() bool {
+	err := ds.p.loop.Await(w, func() bool {
 		if ds.decider && !d.decided && !proposed {
-			if values, ok := ds.p.outcome(w); ok {
+			if values, ok := ds.p.loop.Outcome(w); ok {
 				proposed = true
 				ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: p, Outcome: encodeOutcome(values...)}))
 			}
@@ -101,17 +85,17 @@ func (ds *decisions) decide(p protection.Point, w *waiter) ([]uint64, error) {
 func (ds *decisions) decode(outcome []byte) ([]uint64, error) {
 	values, err := decodeOutcome(outcome)
 	if err != nil {
-		ds.p.fail(err)
+		ds.p.loop.Fail(err)
 	}
 	return values, err
 }
 
 // propose passes m, the message that wildcard r proposes, to the protocol as its outcome.
-func (ds *decisions) propose(r *Request, m message) {
-	point := r.point()
-	ds.open[point] = &decision{request: r}
+func (ds *decisions) propose(r *engine.Request, m match.Message) {
+	at := point(r)
+	ds.open[at] = &decision{request: r}
 	outcome := encodeOutcome(uint64(m.Source), m.Seq)
-	ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: point, Outcome: outcome}))
+	ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: at, Outcome: outcome}))
 }
 
 // decided applies an outcome that the program may now see.
@@ -125,33 +109,33 @@ func (ds *decisions) decided(det protection.Determinant) {
 	delete(ds.open, det.Point)
 	if d.request == nil {
 		d.outcome, d.decided = det.Outcome, true
-		d.waiter.wake()
+		d.waiter.Wake()
 		return
 	}
 	source, seq, err := ds.decodeName(det.Outcome)
 	if err != nil {
-		ds.p.fail(err)
+		ds.p.loop.Fail(err)
 		return
 	}
-	b := ds.p.mailbox(det.Context)
+	b := ds.p.loop.Mailbox(det.Context)
 	if m, done := b.Decide(&d.request.Recv, source, seq); done {
 		ds.p.complete(d.request, m)
 	}
 	ds.p.settle(b)
-	if ds.p.someFinished() {
-		b.wakePosts()
+	if ds.p.loop.SomeFinished() {
+		b.WakePosts()
 	}
 }
 
 // decodeName decodes the outcome of a wildcard receive.
 func (ds *decisions) decodeName(outcome []byte) (source int, seq uint64, err error) {
 	rank, n := binary.Uvarint(outcome)
-	if n <= 0 || rank >= uint64(ds.p.view().N) {
-		return 0, 0, errMalformed
+	if n <= 0 || rank >= uint64(ds.p.loop.View().N) {
+		return 0, 0, engine.ErrMalformed
 	}
 	seq, m := binary.Uvarint(outcome[n:])
 	if m <= 0 || n+m != len(outcome) {
-		return 0, 0, errMalformed
+		return 0, 0, engine.ErrMalformed
 	}
 	return int(rank), seq, nil
 }
@@ -160,10 +144,10 @@ func (ds *decisions) decodeName(outcome []byte) (source int, seq uint64, err err
 // makes. The protocol keeps proposed choices until they are decided.
 func (ds *decisions) stepDown() {
 	ds.decider = false
-	for _, b := range ds.p.mailboxes() {
+	for _, b := range ds.p.loop.Mailboxes() {
 		for posted := range b.Posts() {
-			if r := requestOf(posted); r.Wild != nil && r.Wild.Open() {
-				ds.open[r.point()] = &decision{request: r}
+			if r := engine.RequestOf(posted); r.Wild != nil && r.Wild.Open() {
+				ds.open[point(r)] = &decision{request: r}
 			}
 		}
 	}
@@ -172,11 +156,11 @@ func (ds *decisions) stepDown() {
 // takeOver makes the pending choices after this process has become the decider.
 func (ds *decisions) takeOver() {
 	ds.decider = true
-	for _, b := range ds.p.mailboxes() {
+	for _, b := range ds.p.loop.Mailboxes() {
 		ds.p.settle(b)
 	}
 	for _, d := range ds.open {
-		d.waiter.wake()
+		d.waiter.Wake()
 	}
 }
 
@@ -184,32 +168,14 @@ func (ds *decisions) takeOver() {
 // continues its time.
 func (ds *decisions) resume(time float64) {
 	maps.DeleteFunc(ds.early, func(pt protection.Point, _ []byte) bool {
-		return pt.Index <= ds.p.mailbox(pt.Context).points
+		return pt.Index <= ds.p.loop.Mailbox(pt.Context).Points
 	})
-	ds.time, ds.clockOffset = time, time-ds.p.now().Seconds()
-}
-
-// Time returns the time of the last decider, which a new decider continues.
-func (p *protected) Time() float64 {
-	ds := &p.decisions
-	w := waiters.Get().(*waiter)
-	p.lock()
-	defer p.unlock()
-	defer w.put()
-	w.choice = choice{kind: chosenNumber, number: ds.clock}
-	values, err := p.Decide(decisionContext, w)
-	if err == nil && len(values) == 1 {
-		ds.time = math.Float64frombits(values[0])
-		if now := p.now().Seconds(); !ds.decider || ds.time > now+ds.clockOffset {
-			ds.clockOffset = ds.time - now
-		}
-	}
-	return ds.time
+	ds.time, ds.clockOffset = time, time-ds.p.loop.Now().Seconds()
 }
 
 // clock returns the outcome that the decider chooses for Time.
 func (ds *decisions) clock() uint64 {
-	return math.Float64bits(ds.p.now().Seconds() + ds.clockOffset)
+	return math.Float64bits(ds.p.loop.Now().Seconds() + ds.clockOffset)
 }
 
 // An outcome is a list of unsigned numbers. Their meaning depends on the call.
@@ -227,7 +193,7 @@ func decodeOutcome(b []byte) ([]uint64, error) {
 	for len(b) > 0 {
 		v, n := binary.Uvarint(b)
 		if n <= 0 {
-			return nil, errMalformed
+			return nil, engine.ErrMalformed
 		}
 		values = append(values, v)
 		b = b[n:]
@@ -236,4 +202,4 @@ func decodeOutcome(b []byte) ([]uint64, error) {
 }
 
 // point returns the point of a receive with a Wild.
-func (r *Request) point() protection.Point { return protection.Point(r.Wild.Point) }
+func point(r *engine.Request) protection.Point { return protection.Point(r.Wild.Point) }

@@ -1,10 +1,11 @@
-package engine
+package protected
 
 import (
 	"encoding/binary"
 	"errors"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // A replica keeps in memory the messages to its program that the program has not received. A receive
@@ -74,7 +75,7 @@ type windowLimits struct {
 	step int // maximum of received bytes that are not reported
 }
 
-// The limits of all jobs. For short messages, near minus one step is more than eagerCredit. So a
+// The limits of all jobs. For short messages, near minus one step is more than engine.EagerCredit. So a
 // program that ends without replicas because its messages are buffered also ends with replicas. For
 // long messages, near lets a sender copy one message while others are being transferred. A slow
 // replica may be behind by farShare over all senders, or by farLeast for each sender.
@@ -91,7 +92,7 @@ func windowLimitsFor(n int) windowLimits {
 
 // A waitingSend is a send that has passed its message to the protocol but has not ended.
 type waitingSend struct {
-	request *Request
+	request *engine.Request
 	name    messageID
 	class   int
 	before  uint64 // bytes of the class sent to the rank before this send

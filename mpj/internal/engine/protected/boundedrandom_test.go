@@ -1,4 +1,4 @@
-package engine_test
+package protected_test
 
 import (
 	"bytes"
@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
@@ -118,12 +119,12 @@ func TestRandomSafeProgramsEnd(t *testing.T) {
 func runRandomPlan(t *testing.T, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0))
 	near := random.IntN(5000)
-	defer engine.SetWindows(near, near+random.IntN(5000))()
+	defer protected.SetWindows(near, near+random.IntN(5000))()
 	if random.IntN(2) == 0 {
-		defer engine.SetFlowLimit(1 + random.IntN(20_000))()
+		defer protected.SetFlowLimit(1 + random.IntN(20_000))()
 	}
 	if random.IntN(2) == 0 {
-		defer engine.SetReplayLimit(1 + random.IntN(20_000))()
+		defer protected.SetReplayLimit(1 + random.IntN(20_000))()
 	}
 	c := localworld.Config{Ranks: 2 + random.IntN(3), Replicas: 2 + random.IntN(2), Sockets: random.IntN(2) == 0, Heal: t.TempDir()}
 	if random.IntN(2) == 0 {

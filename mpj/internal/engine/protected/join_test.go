@@ -1,4 +1,4 @@
-package engine_test
+package protected_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
@@ -15,7 +16,7 @@ import (
 // the limit of unreceived messages. The synchronous sends of its rank, which were matched long ago,
 // must end.
 func TestNewReplicaReplaysALongMessageLog(t *testing.T) {
-	defer engine.SetReplayLimit(1 << 20)()
+	defer protected.SetReplayLimit(1 << 20)()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	const messages, size = 80, 100_000

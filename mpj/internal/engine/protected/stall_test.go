@@ -1,4 +1,4 @@
-package engine_test
+package protected_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package engine_test
+package protected_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
@@ -109,7 +110,7 @@ func (l loser) Send(frames ...frame.Frame) error {
 // first frames. Whenever a channel is opened, both processes ask and report again. The queue must not
 // collect these frames: otherwise a channel that breaks early would never carry all of it.
 func TestR2QueueDoesNotGrowWithBrokenChannels(t *testing.T) {
-	defer engine.SetWindows(1, 1)() // each receive is reported at once
+	defer protected.SetWindows(1, 1)() // each receive is reported at once
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errors.New("hangs"))
 	defer cancel()
 	const channels = 6

@@ -1,4 +1,4 @@
-package engine_test
+package protected_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
@@ -48,7 +49,7 @@ func ended(job *localworld.World, p view.Process, e *engine.Engine, err error) e
 // acknowledged.
 func TestR3AFloodIsBounded(t *testing.T) {
 	const quickest, each, size, messages = 5_000, 20_000, 300, 200
-	defer engine.SetWindows(quickest, each)()
+	defer protected.SetWindows(quickest, each)()
 	// Bytes beyond the credit, and bytes that have been received and not reported.
 	const over = quickest/8 + 2*size
 	for _, replicas := range []int{2, 3} {
@@ -62,7 +63,7 @@ func TestR3AFloodIsBounded(t *testing.T) {
 					return ended(job, p, e, sendMany(e, messages, size, each+over+32*size))
 				}
 				err := until(e, func() bool { return waits(senders, messages) })
-				if got := e.Unreceived(); got > quickest+over {
+				if got := protected.Unreceived(e); got > quickest+over {
 					err = fmt.Errorf("%v buffers %d bytes before any receive, want at most %d", p, got, quickest+over)
 				}
 				looked.Add(1)
@@ -71,7 +72,7 @@ func TestR3AFloodIsBounded(t *testing.T) {
 					if p.Replica == 1 && i < messages/2 { // this replica is slow
 						err = until(e, func() bool { return waits(senders, messages) })
 					}
-					if got := e.Unreceived(); got > each+over {
+					if got := protected.Unreceived(e); got > each+over {
 						err = fmt.Errorf("%v buffers %d unreceived bytes, want at most %d", p, got, each+over)
 					}
 					err = errors.Join(err, receive(e, 0, 0, size))
@@ -90,7 +91,7 @@ func sendMany(e *engine.Engine, messages, size, bound int) error {
 		if err := e.Send(context2, 1, 0, make([]byte, size), engine.Standard); err != nil {
 			return err
 		}
-		if got := e.Retained(); got > bound {
+		if got := protected.Retained(e); got > bound {
 			return fmt.Errorf("%d bytes are retained, want at most %d", got, bound)
 		}
 	}
@@ -100,7 +101,7 @@ func sendMany(e *engine.Engine, messages, size, bound int) error {
 // waits reports whether a sender waits, has ended or has sent all messages.
 func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
 	for k := range senders {
-		if e := senders[k].Load(); e != nil && (e.WaitingSends() > 0 || e.Context().Err() != nil || e.SentTo(context2, 1) == uint64(messages)) {
+		if e := senders[k].Load(); e != nil && (protected.WaitingSends(e) > 0 || e.Context().Err() != nil || protected.SentTo(e, context2, 1) == uint64(messages)) {
 			return true
 		}
 	}
@@ -205,7 +206,7 @@ func waitAll(e *engine.Engine, rs ...*engine.Request) (err error) {
 }
 
 func TestSafeProgramsEndWithoutCredit(t *testing.T) {
-	defer engine.SetWindows(1, 1)()
+	defer protected.SetWindows(1, 1)()
 	for name, program := range exchanges {
 		for _, replicas := range []int{2, 3} {
 			t.Run(fmt.Sprintf("%s/r=%d", name, replicas), func(t *testing.T) {
@@ -251,7 +252,7 @@ func TestProgramsThatNeedBuffersEnd(t *testing.T) {
 // TestR2MasterIsLostWhileItsSendWaits checks the loss of a master whose send waits. The send of the
 // next master then also waits until the message is received.
 func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
-	defer engine.SetWindows(1, 1)()
+	defer protected.SetWindows(1, 1)()
 	for _, mode := range []engine.Mode{engine.Standard, engine.Synchronous} {
 		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2})
 		senders := make([]atomic.Pointer[engine.Engine], 2)
@@ -269,7 +270,7 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 			for i := range 3 {
 				err := until(e, func() bool {
 					s := senders[1].Load()
-					if s != nil && (s.WaitingSends() > 0 || i == 0 && mode == engine.Standard && s.SentTo(context2, 1) > 0) {
+					if s != nil && (protected.WaitingSends(s) > 0 || i == 0 && mode == engine.Standard && protected.SentTo(s, context2, 1) > 0) {
 						waited[i].Store(true)
 					}
 					return waited[i].Load()
@@ -296,8 +297,8 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 // still wait for their receives, even several sends at once. With replicas on the same machine, the
 // goroutine that queues a frame also writes it.
 func TestSendsWaitForCreditAfterTheLoadFalls(t *testing.T) {
-	defer engine.SetWindows(1, 1_000_000)()
-	defer engine.SetFlowLimit(1000)()
+	defer protected.SetWindows(1, 1_000_000)()
+	defer protected.SetFlowLimit(1000)()
 	const messages, size = 10, 900
 	job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2, Rings: true})
 	senders := make([]atomic.Pointer[engine.Engine], 2)
@@ -318,7 +319,7 @@ func TestSendsWaitForCreditAfterTheLoadFalls(t *testing.T) {
 		err = until(e, func() bool { // all messages have arrived, and none is received
 			for k := range senders {
 				s := senders[k].Load()
-				if s == nil || s.SentTo(context2, 1) < messages || s.Retained() > 0 {
+				if s == nil || protected.SentTo(s, context2, 1) < messages || protected.Retained(s) > 0 {
 					return false
 				}
 			}
