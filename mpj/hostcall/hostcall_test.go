@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/join"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
@@ -53,7 +54,7 @@ func newModule(t testing.TB, size int) *module {
 
 // alone gives m the engine of a job of one rank.
 func (m *module) alone() *module {
-	m.use(engine.New(m.background.ctx, engine.Config{View: oneRank, Clock: func() time.Duration { return 5 * time.Second }}), 1)
+	m.use(engine.New(m.background.ctx, engine.Config{View: oneRank, Transport: direct.New, Clock: func() time.Duration { return 5 * time.Second }}), 1)
 	return m
 }
 

@@ -5,7 +5,7 @@ package engine
 func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.spares.request()
-	r.buf = recv
+	r.Buf = recv
 	return e.received(r, e.swap(r, context, tag, dest, send, source))
 }
 
@@ -16,8 +16,8 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 	if err := e.post(r, context, source, AnyTag); err != nil {
 		return err
 	}
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	if e.transport.TrySend(context, dest, tag, send, Standard) {
 		return e.wait(r)
@@ -33,14 +33,14 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 	if err := e.wait(s); err != nil {
 		return err
 	}
-	err := s.err
+	err := s.Err
 	e.spares.recycle(s)
 	return err
 }
 
 // fits reports whether r has received the message that a collective with this tag expects.
 func (r *Request) fits(tag int32) bool {
-	return r.err == nil && r.status.Tag == tag && r.status.Size == len(r.buf)
+	return r.Err == nil && r.Status.Tag == tag && r.Status.Size == len(r.Buf)
 }
 
 // Abandon discards all present and future messages of a context in which this process receives no

@@ -59,9 +59,9 @@ func (o *Outlet) connected(s channel.Sender, again bool) bool {
 		return false
 	}
 	o.opened, o.sender, o.limits = time.Now(), s, s.Limits()
-	if ring, ok := s.(ringSender); ok {
+	if ring, ok := s.(RingSender); ok {
 		o.ring = ring
-		o.memory, _ = s.(memorySender)
+		o.memory, _ = s.(MemorySender)
 		o.push()
 		if e.conns.poller.pushLater(o); o.pushing {
 			e.conns.poller.watch()
@@ -116,5 +116,5 @@ func (o *Outlet) pause(d time.Duration) bool {
 	return false
 }
 
-// repeat makes the channel of o, which is new, carry the frames in the queue again. e.mu is held.
-func (o *Outlet) repeat() { o.written = 0 }
+// Repeat makes the channel of o, which is new, carry the frames in the queue again. e.mu is held.
+func (o *Outlet) Repeat() { o.written = 0 }

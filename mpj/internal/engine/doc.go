@@ -16,9 +16,9 @@
 // With replicas, the transport hands every message to the protection protocol, together with a copy
 // of its payload for the backup table. The message goes to each live replica of its destination: see
 // package protected. Without replicas (r = 1) the transport sends from the program's buffer and receives
-// into the program's buffer where possible: see direct.go, rendezvous.go and credit.go. Package match
-// matches messages and receives for both. The engine does not know which transport it has: each step
-// that differs is a method of Transport or Handler (transport.go).
+// into the program's buffer where possible: see package direct. Package match matches messages and
+// receives for both. The engine does not know which transport it has: each step that differs is a
+// method of Transport or Handler (transport.go). A transport may use of the engine what Loop offers.
 //
 // # Goroutines
 //

@@ -18,8 +18,7 @@ var ErrExpelled = errors.New("this process was removed from the job's view")
 type Config struct {
 	Self view.Process
 	View view.View
-	// Transport returns the transport of the engine; nil for one without replicas. The engine's mutex
-	// is held.
+	// Transport returns the transport of the engine. The engine's mutex is held.
 	Transport func(Loop) Transport
 	Opener    channel.Opener
 	// Bell is the bell on which this process sleeps while it waits for rings; nil when it has no
@@ -70,9 +69,6 @@ func New(ctx context.Context, c Config) *Engine {
 	e.tick.onTick, e.tick.running = e.onTick, &e.running
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
-	if c.Transport == nil {
-		c.Transport = newDirect
-	}
 	e.transport = c.Transport(Loop{e})
 	e.mu.Unlock()
 	if c.Bell != nil {

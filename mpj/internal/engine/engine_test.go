@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
@@ -189,28 +189,6 @@ func talkToNeighbours(p view.Process, e *engine.Engine) error {
 	return nil
 }
 
-// TestUnreachableProcessWithoutReplicasIsAnError checks that, without replicas, an unreachable
-// process that stays in the view eventually causes an error, but not within the silence that the job
-// tolerates.
-func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
-	const openTimeout = 50 * time.Millisecond
-	defer engine.SetOpenTimeout(openTimeout)()
-	for _, tolerated := range []time.Duration{0, 300 * time.Millisecond} {
-		e := newEngine(t, view.Process{}, view.New(2, 1))
-		e.SetToleratedHang(tolerated)
-		start := time.Now()
-		if err := e.Send(context2, 1, 0, nil, engine.Standard); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
-			t.Errorf("Recv returned %v, want the reason of the failure", err)
-		}
-		if took := time.Since(start); took < openTimeout+tolerated {
-			t.Errorf("the send failed after %v, want at least %v", took, openTimeout+tolerated)
-		}
-	}
-}
-
 // A noOpener opens no channels.
 type noOpener struct{}
 
@@ -220,7 +198,7 @@ func (noOpener) Open(ctx context.Context, to view.Process) (channel.Sender, erro
 
 func newEngine(t *testing.T, self view.Process, v view.View) *engine.Engine {
 	t.Helper()
-	c := engine.Config{Self: self, View: v, Opener: noOpener{}}
+	c := engine.Config{Self: self, View: v, Transport: direct.New, Opener: noOpener{}}
 	if protocol := protect.For(self, v, false); protocol != nil {
 		c.Transport = protected.New(protected.Config{Protocol: protocol})
 	}

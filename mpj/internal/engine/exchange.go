@@ -30,7 +30,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	for i := range in {
 		p := &in[i]
 		p.request = e.spares.request()
-		p.request.buf = p.Bytes
+		p.request.Buf = p.Bytes
 		if err := e.post(p.request, context, p.Rank, AnyTag); err != nil {
 			return err
 		}
@@ -70,8 +70,8 @@ func (e *Engine) conclude(p *Part) error {
 	if err := e.wait(p.request); err != nil {
 		return err
 	}
-	if b := p.request.payload; len(b) <= shortPayload { // as in received
-		if p.Status, p.Err = p.request.result(); b != nil && p.request.payload == nil {
+	if b := p.request.Payload; len(b) <= shortPayload { // as in received
+		if p.Status, p.Err = p.request.result(); b != nil && p.request.Payload == nil {
 			e.payloads.giveBack(b)
 		}
 	} else {

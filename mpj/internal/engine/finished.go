@@ -91,7 +91,7 @@ func (e *Engine) allUnmatchable(rs []*Request) bool {
 func (e *Engine) failUnmatchable(r *Request) (failed bool) {
 	if failed = e.unmatchable(r); failed {
 		e.mailbox(r.context).Withdraw(&r.Recv)
-		r.err = &engineapi.FinalizedError{Rank: r.Source}
+		r.Err = &engineapi.FinalizedError{Rank: r.Source}
 		r.done = true
 	}
 	return failed

@@ -19,8 +19,7 @@ func TestLateMessageOfAForgottenContextIsUnmatched(t *testing.T) {
 	e := &Engine{mailboxes: make(map[uint32]*Mailbox)}
 	e.mailbox(1) // the mailbox used last
 	e.Forget(1)
-	e.transport = newDirect(Loop{e})
-	e.direct().deliver(message{Context: 1, Source: 3, Tag: 5})
+	e.mailbox(1).Keep(message{Context: 1, Source: 3, Tag: 5})
 	got := e.Unmatched()
 	if len(got) != 1 || got[0] != (Unmatched{Context: 1, Status: Status{Source: 3, Tag: 5}}) {
 		t.Errorf("unmatched messages: %v, want the late message", got)

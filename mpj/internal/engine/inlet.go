@@ -162,7 +162,7 @@ func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 func (in *inlet) arrived() bool {
 	e := in.e
 	if err := in.handler.Arrived(&in.frame); err != nil {
-		e.fail(protocolError(in.from, err))
+		e.fail(Violation(in.from, err))
 	}
 	in.frame.Payload = nil
 	return e.err == nil
@@ -172,11 +172,11 @@ func (in *inlet) arrived() bool {
 func (in *inlet) lost(err error) {
 	in.receiver.Close()
 	if !isEnd(err) && in.e.view.Live(in.from) {
-		in.e.fail(protocolError(in.from, err))
+		in.e.fail(Violation(in.from, err))
 	}
 }
 
-// protocolError returns the error for a protocol violation by process from.
-func protocolError(from view.Process, err error) error {
+// Violation returns the error for a protocol violation by process from.
+func Violation(from view.Process, err error) error {
 	return fmt.Errorf("process %v violated the protocol: %w", from, err)
 }

@@ -65,7 +65,7 @@ func (in *inlet) lend(timer *time.Timer) {
 
 // lender returns the inlet that r waits for, if it is lent and not borrowed.
 func (c *connections) lender(r *Request) *inlet {
-	if len(c.poller.lent) == 0 || r.Source == AnySource || r.whole || len(c.poller.sleepers) > 0 {
+	if len(c.poller.lent) == 0 || r.Source == AnySource || r.Whole || len(c.poller.sleepers) > 0 {
 		return nil
 	}
 	from, ok := c.e.view.Master(r.Source)

@@ -61,7 +61,7 @@ func (l Loop) Queue(to view.Process, f frame.Frame) bool {
 	if l.e.err != nil || !l.e.view.Live(to) {
 		return false
 	}
-	l.e.conns.outlet(to).put(Parcel{Frame: f})
+	l.e.conns.outlet(to).Put(Parcel{Frame: f})
 	return true
 }
 
@@ -120,3 +120,35 @@ func (l Loop) SomeFinished() bool { return l.e.finished.any }
 
 // ProgramWaits reports whether a goroutine of the program waits in a call, or may be about to wait.
 func (l Loop) ProgramWaits() bool { return l.e.conns.poller.waits() }
+
+// LendOut returns an empty slice of the engine's pool with room for size bytes.
+func (l Loop) LendOut(size int) []byte { return l.e.payloads.lendOut(size) }
+
+// Outlet returns the outlet to a process, and creates it if necessary.
+func (l Loop) Outlet(to view.Process) *Outlet { return l.e.conns.outlet(to) }
+
+// Advance makes progress on the rings.
+func (l Loop) Advance() { l.e.conns.poller.advance() }
+
+// Leave lets the engine continue the transfers that a call leaves pending when it returns.
+func (l Loop) Leave() { l.e.conns.poller.leave() }
+
+// BodyPending records one more payload that waits for its receive or is being transferred.
+func (l Loop) BodyPending() { l.e.conns.poller.bodies++ }
+
+// BodyDone records that one of these payloads is done.
+func (l Loop) BodyDone() {
+	l.e.conns.poller.bodies--
+	l.e.flush.Wake()
+}
+
+// Bodies returns the number of these payloads.
+func (l Loop) Bodies() int { return l.e.conns.poller.bodies }
+
+// AlsoDo makes progress call next, once in each pass, until next returns true.
+func (l Loop) AlsoDo(next func() (done bool)) {
+	l.e.conns.poller.fetches = append(l.e.conns.poller.fetches, next)
+}
+
+// Unattended reports whether only the pump makes progress, because the program makes no call.
+func (l Loop) Unattended() bool { return l.e.conns.poller.unattended() }

@@ -10,13 +10,11 @@ type Mailbox struct {
 	match.Box
 	Points    uint64    // number of points taken
 	Abandoned bool      // the program receives no more messages in this context
-	notice    bool      // a failure notice has arrived; it ends waiting calls
+	Notice    bool      // a failure notice has arrived; it ends waiting calls
 	probes    []*Waiter // waiters to wake when a message has arrived or a receive is no longer posted
 }
 
-// A message is a message of package match. If its payload has not arrived, its Ref is the send, if
-// this process is the sender, or else the transport's record of the announcement. Its Address is then
-// that of the payload at the sender, if this process may read it.
+// A message is a message of package match.
 type message = match.Message
 
 // Packages match and engineapi have the same wildcards.
@@ -36,10 +34,10 @@ func (b *Mailbox) WakePosts() {
 	}
 }
 
-// endPost withdraws posted receive r, which fails with err.
-func (b *Mailbox) endPost(r *Request, err error) {
+// EndPost withdraws posted receive r, which fails with err.
+func (b *Mailbox) EndPost(r *Request, err error) {
 	b.Withdraw(&r.Recv)
-	r.err = err
+	r.Err = err
 	r.Finish()
 }
 
@@ -51,12 +49,7 @@ func RequestOf(r *match.Recv) *Request {
 	return r.Owner.(*Request)
 }
 
-// senderOf returns the send of m, if this process is the sender and the payload has not arrived.
-func senderOf(m *message) *Request {
-	r, _ := m.Ref.(*Request)
-	return r
-}
-
-func statusOf(m message) Status {
+// StatusOf returns the status of a receive that gets m.
+func StatusOf(m message) Status {
 	return Status{Source: m.Source, Tag: m.Tag, Size: m.Size}
 }

@@ -8,27 +8,27 @@ type Matched struct{ message message }
 // receive without a buffer, so it chooses its message as receives do.
 func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status, error) {
 	m := new(Matched)
-	r := &Request{hold: &m.message}
+	r := &Request{Hold: &m.message}
 	if err := e.receiveNow(r, context, source, tag); err != nil {
 		return nil, Status{}, err
 	}
-	if r.err != nil {
-		return nil, Status{}, r.err
+	if r.Err != nil {
+		return nil, Status{}, r.Err
 	}
-	return m, r.status, nil
+	return m, r.Status, nil
 }
 
 // Improbe is Mprobe without waiting: ok reports whether a message was available.
 func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s Status, ok bool, err error) {
 	defer func() { yieldUnless(ok) }()
 	m = new(Matched)
-	r := &Request{hold: &m.message, context: context}
+	r := &Request{Hold: &m.message, context: context}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if ok, err = e.transport.Take(r, e.mailbox(context), source, tag); !ok || err != nil {
 		return nil, Status{}, false, err
 	}
-	return m, r.status, true, nil
+	return m, r.Status, true, nil
 }
 
 // Imrecv receives a matched message into buf.
@@ -40,7 +40,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 	}
 	held := m.message
 	m.message = message{}
-	r := &Request{buf: buf}
+	r := &Request{Buf: buf}
 	e.transport.Fetch(r, held)
 	e.conns.poller.leave()
 	return r, nil

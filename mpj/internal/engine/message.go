@@ -22,11 +22,11 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 		return nil
 	}
 	r := e.spares.request()
-	r.attended = true
+	r.Attended = true
 	e.transport.Send(r, context, dest, tag, payload, mode)
 	err := e.wait(r)
 	if err == nil {
-		err = r.err
+		err = r.Err
 		e.spares.recycle(r)
 	}
 	return err
@@ -83,7 +83,7 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 
 // Irecv posts a receive into buf.
 func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Request, error) {
-	r := &Request{buf: buf}
+	r := &Request{Buf: buf}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.post(r, context, source, tag); err != nil {
@@ -97,7 +97,7 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.spares.request()
-	r.buf = buf
+	r.Buf = buf
 	err := e.post(r, context, source, tag)
 	if err == nil {
 		err = e.wait(r)
@@ -112,9 +112,9 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 		e.mu.Unlock()
 		return Status{}, err
 	}
-	if p := r.payload; len(p) <= shortPayload { // even if the payload is already in the caller's buffer
+	if p := r.Payload; len(p) <= shortPayload { // even if the payload is already in the caller's buffer
 		s, err := r.result()
-		if p != nil && r.payload == nil {
+		if p != nil && r.Payload == nil {
 			e.payloads.giveBack(p)
 		}
 		e.spares.recycle(r)
@@ -131,11 +131,11 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 
 // RecvWhole receives a message of any length.
 func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, Status, error) {
-	r := &Request{whole: true}
+	r := &Request{Whole: true}
 	if err := e.receiveNow(r, context, source, tag); err != nil {
 		return nil, Status{}, err
 	}
-	return r.payload, r.status, r.err
+	return r.Payload, r.Status, r.Err
 }
 
 // receiveNow posts r and waits until it is done.
@@ -152,7 +152,7 @@ func (e *Engine) receiveNow(r *Request, context uint32, source int, tag int32) e
 func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.spares.request()
-	r.buf = recv
+	r.Buf = recv
 	return e.received(r, e.exchange(r, context, dest, sendTag, send, source, recvTag))
 }
 

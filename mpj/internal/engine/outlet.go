@@ -17,33 +17,24 @@ type Outlet struct {
 	to      view.Process
 	queue   []Parcel
 	space   []Parcel       // start of the queue's memory, with length 0
-	frames  []frame.Frame  // scratch space of writeNow
+	frames  []frame.Frame  // scratch space of WriteNow
 	written int            // number of queued parcels already written to the channel
 	filled  chan struct{}  // has capacity 1; signals a change to the goroutine
 	sender  channel.Sender // nil while no channel is open
-	ring    ringSender     // sender, if it is a ring
-	memory  memorySender   // sender, if the receiver may read this process's memory
+	ring    RingSender     // sender, if it is a ring
+	memory  MemorySender   // sender, if the receiver may read this process's memory
 	writing bool           // a goroutine uses sender
 	pushing bool           // the outlet is in poller.pushing
 	broken  bool           // sender has failed
-	hidden  bool           // the receiver cannot read this process's memory
 	// again reports that the first frames of sender may also have been sent on the previous channel.
 	// So sender may still be reading them after they have been acknowledged.
 	again bool
 	// dropped reports that the engine sends no more frames to this process.
 	dropped bool
 
-	// Of a transport that numbers frames itself:
-	seq       uint64         // number of the last frame
-	arrived   uint64         // number of the last acknowledged frame
-	limits    channel.Limits // limits of its channel
-	credit    int            // bytes that may still be sent eagerly
-	granted   uint32         // bytes that the receiver has reported as consumed so far
-	announced map[uint64]*Request
-	uncounted uint64 // number of frames sent by SendUncounted
-
-	opened time.Time     // time when a channel was last opened
-	wait   time.Duration // delay before the next attempt
+	limits channel.Limits // of its channel
+	opened time.Time      // time when a channel was last opened
+	wait   time.Duration  // delay before the next attempt
 }
 
 // A Parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and the
@@ -51,8 +42,8 @@ type Outlet struct {
 // otherwise when the transport says so. A dropped outlet ends all its parcels.
 type Parcel struct {
 	frame.Frame
-	pooled bool
-	owner  *Request
+	Pooled bool
+	Owner  *Request
 }
 
 func size(f frame.Frame) int { return frame.HeaderSize + int(f.Size) }
@@ -67,7 +58,7 @@ func (c *connections) outlet(p view.Process) *Outlet {
 
 func (c *connections) newOutlet(p view.Process) *Outlet {
 	e := c.e
-	o := &Outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened, credit: EagerCredit}
+	o := &Outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened}
 	c.outlets[c.index(p)] = o
 	if !e.view.Live(p) || e.err != nil { // p or this process has ended, so the outlet sends no frames
 		o.dropped = true
@@ -78,10 +69,10 @@ func (c *connections) newOutlet(p view.Process) *Outlet {
 	return o
 }
 
-// put appends a parcel to the queue of o. It writes the Parcel to a ring, or signals the goroutine
+// Put appends a parcel to the queue of o. It writes the Parcel to a ring, or signals the goroutine
 // of o, or leaves the writing to the caller: see deferWrites. e.mu is held.
-func (o *Outlet) put(p Parcel) {
-	if !o.queueUp(p) {
+func (o *Outlet) Put(p Parcel) {
+	if !o.QueueUp(p) {
 		return
 	}
 	c := &o.e.conns
@@ -95,9 +86,9 @@ func (o *Outlet) put(p Parcel) {
 	c.poller.pushLater(o)
 }
 
-// queueUp appends a parcel to the queue of o. If o is dropped, it ends the Parcel and returns
+// QueueUp appends a parcel to the queue of o. If o is dropped, it ends the Parcel and returns
 // false.
-func (o *Outlet) queueUp(p Parcel) bool {
+func (o *Outlet) QueueUp(p Parcel) bool {
 	if o.dropped {
 		o.e.transport.Sent(p)
 		return false
@@ -167,7 +158,7 @@ func (o *Outlet) drop() {
 	o.dropped = true
 	if o.writing { // memory that is being written must not be reused
 		for i := range o.written {
-			o.queue[i].Payload, o.queue[i].pooled = nil, false
+			o.queue[i].Payload, o.queue[i].Pooled = nil, false
 		}
 	}
 	o.Pop(len(o.queue))
@@ -177,6 +168,9 @@ func (o *Outlet) drop() {
 	}
 	o.signal()
 }
+
+// unopened contains the limits of an outlet whose channel is not open yet.
+var unopened = channel.Limits{Copied: 64 << 10}
 
 // To returns the process to which o sends.
 func (o *Outlet) To() view.Process { return o.to }
@@ -192,6 +186,35 @@ func (o *Outlet) Keep(keep func(h frame.Header) bool) {
 	}
 	o.Pop(len(o.queue))
 	for _, p := range kept {
-		o.queueUp(p)
+		o.QueueUp(p)
 	}
 }
+
+// Dropped reports whether the engine sends no more frames to the process of o.
+func (o *Outlet) Dropped() bool { return o.dropped }
+
+// IsOpen reports whether o has a channel.
+func (o *Outlet) IsOpen() bool { return o.sender != nil }
+
+// Limits returns the limits of the channel of o.
+func (o *Outlet) Limits() *channel.Limits { return &o.limits }
+
+// Ring returns the channel of o if it is a ring, or else nil.
+func (o *Outlet) Ring() RingSender { return o.ring }
+
+// Memory returns the channel of o if the receiver may read this process's memory, or else nil.
+func (o *Outlet) Memory() MemorySender { return o.memory }
+
+// Queued returns the number of frames in the queue of o.
+func (o *Outlet) Queued() int { return len(o.queue) }
+
+// Header returns the header of a frame in the queue of o.
+func (o *Outlet) Header(i int) *frame.Header { return &o.queue[i].Header }
+
+// Written returns the number of frames at the start of the queue of o that have been written to its
+// channel.
+func (o *Outlet) Written() int { return o.written }
+
+// Repeats reports whether the channel of o may still be reading frames that have been acknowledged,
+// because the previous channel may also have carried them.
+func (o *Outlet) Repeats() bool { return o.again && o.writing }

@@ -24,17 +24,17 @@ type (
 		Arrived() bool // like Ready, but does not detect the end; a single load
 		TryReceive(alloc func(frame.Header) []byte) (frame.Frame, bool, error)
 	}
-	ringSender interface {
+	RingSender interface {
 		TrySend(frame.Frame) (done bool, err error)
 	}
 )
 
-// A memorySender is a ring whose receiver may read the payloads of this process.
-type memorySender interface {
+// A MemorySender is a ring whose receiver may read the payloads of this process.
+type MemorySender interface {
 	Address(payload []byte) uint64
 }
 
-// A MemoryReader is the receiving end of a memorySender.
+// A MemoryReader is the receiving end of a MemorySender.
 type MemoryReader interface {
 	CanRead() bool
 	ReadMemory(address uint64, b []byte) error

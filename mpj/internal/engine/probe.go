@@ -23,7 +23,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 		err := e.await(w, func() bool {
 			var m *message
 			if m, there = b.Probe(source, tag); there {
-				found = statusOf(*m)
+				found = StatusOf(*m)
 			}
 			return there || e.finished.over(source)
 		})

@@ -17,7 +17,7 @@ func (e *Engine) Unmatched() []Unmatched {
 	}
 	for context, b := range e.mailboxes {
 		for m := range b.Messages() {
-			all = append(all, Unmatched{Context: context, Status: statusOf(*m)})
+			all = append(all, Unmatched{Context: context, Status: StatusOf(*m)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Unmatched) int { return cmp.Compare(a.Context, b.Context) })

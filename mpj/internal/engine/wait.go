@@ -41,6 +41,12 @@ func (w *Waiter) ChooseMessage(b *Mailbox, source int, tag int32) {
 	w.choice = choice{kind: probedName, box: b, source: source, tag: tag}
 }
 
+// IsWaitany reports whether the choice of w is that of a wait for the first of several requests.
+func (w *Waiter) IsWaitany() bool { return w.choice.kind == firstDone && w.choice.waits }
+
+// Await records that w waits for any of rs.
+func (w *Waiter) Await(rs []*Request) { w.requests = rs }
+
 // Wake makes the goroutine of w check its condition again. It has no effect if w is nil.
 func (w *Waiter) Wake() {
 	if w == nil {

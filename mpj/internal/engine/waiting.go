@@ -52,8 +52,8 @@ func (r *Request) call() Call {
 	c := Call{Context: r.context, Peer: r.Source, Tag: r.Tag}
 	switch {
 	case r.done:
-	case r.announced:
-		c.Kind, c.Size = Sending, len(r.body)
+	case r.Announced:
+		c.Kind, c.Size = Sending, len(r.Body)
 	case r.Posted():
 		c.Kind = Receiving
 	case r.operation:
@@ -72,7 +72,7 @@ func (b *Mailbox) firstUnexpected() []Status {
 		if len(all) == unexpectedMost {
 			break
 		}
-		all = append(all, statusOf(*m))
+		all = append(all, StatusOf(*m))
 	}
 	return all
 }

@@ -5,15 +5,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// directFrames bounds the frames that writeNow writes: a message, and earlier frames in the queue.
+// directFrames bounds the frames that WriteNow writes: a message, and earlier frames in the queue.
 const directFrames = 4
 
 // noRank takes the place of a rank where there is none.
 const noRank = -1
 
-// writeNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
+// WriteNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
 // For a small message, this saves two switches of goroutines. e.mu is held, but not while it writes.
-func (o *Outlet) writeNow() {
+func (o *Outlet) WriteNow() {
 	e := o.e
 	n := len(o.queue) - o.written
 	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
@@ -51,7 +51,7 @@ func (c *connections) writeTo(rank int) {
 	for k := range c.replicas {
 		o := c.outlets[c.index(view.Process{Rank: rank, Replica: k})]
 		if o != nil && o.ring == nil && o.written < len(o.queue) {
-			o.writeNow()
+			o.WriteNow()
 		}
 	}
 }

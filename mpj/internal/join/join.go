@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
@@ -87,7 +88,7 @@ func oneMoreProcessor() {
 func Config(self view.Process, v view.View, o channel.Opener) engine.Config {
 	start := time.Now()
 	return engine.Config{
-		Self: self, View: v, Opener: o,
+		Self: self, View: v, Transport: direct.New, Opener: o,
 		Clock: func() time.Duration { return time.Since(start) },
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
@@ -85,7 +86,7 @@ func New(ctx context.Context, c Config) *World {
 
 func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 	c := engine.Config{
-		Self: p, View: v, Opener: opener{w, p},
+		Self: p, View: v, Transport: direct.New, Opener: opener{w, p},
 		Clock:   func() time.Duration { return time.Since(w.start) },
 		Crowded: w.config.Ranks*w.config.Replicas > runtime.NumCPU(),
 	}

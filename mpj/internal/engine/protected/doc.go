@@ -60,7 +60,7 @@
 //     message; if it had, all replicas of the destination would have.
 //
 // So these replicas wait for each other like the ranks of a program without replicas whose sends
-// beyond the credit are synchronous. Such a program is erroneous. The bound engine.EagerCredit is less
+// beyond the credit are synchronous. Such a program is erroneous. The bound direct.EagerCredit is less
 // than near and, like near, counts only short messages.
 //
 // Faults do not change this. All replicas of the source count messages and receive reports alike, so

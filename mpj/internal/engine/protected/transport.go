@@ -16,7 +16,7 @@ type Config struct {
 	// most maxDiverged times. It may block.
 	Diverged func(protection.Divergence)
 	// Log is the message log of this process, for replicas that join its rank later; nil if no
-	// replica will join. The engine closes it. The engine calls LogDropped with the reason when the
+	// replica will join. The transport closes it, and calls LogDropped with the reason when the
 	// log is dropped, permanently or until the program's next checkpoint. Of the drops that last
 	// until a checkpoint, it reports only the first. LogDropped may block.
 	Log        *messagelog.Log

@@ -75,7 +75,7 @@ type windowLimits struct {
 	step int // maximum of received bytes that are not reported
 }
 
-// The limits of all jobs. For short messages, near minus one step is more than engine.EagerCredit. So a
+// The limits of all jobs. For short messages, near minus one step is more than direct.EagerCredit. So a
 // program that ends without replicas because its messages are buffered also ends with replicas. For
 // long messages, near lets a sender copy one message while others are being transferred. A slow
 // replica may be behind by farShare over all senders, or by farLeast for each sender.

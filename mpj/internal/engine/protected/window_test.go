@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
 )
 
 // TestSendIsDoneWhenItsReceiversLackLittle checks the conditions for the end of a send: the fastest
@@ -72,8 +72,8 @@ func TestSendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
 // buffered with replicas.
 func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
 	limits := windowLimitsFor(1000)
-	if got := limits.near[short] - limits.step; got < engine.EagerCredit {
-		t.Errorf("%d bytes are buffered, want %d", got, engine.EagerCredit)
+	if got := limits.near[short] - limits.step; got < direct.EagerCredit {
+		t.Errorf("%d bytes are buffered, want %d", got, direct.EagerCredit)
 	}
 	if limits.far < limits.near[short] || limits.far < limits.near[long] {
 		t.Errorf("slow replicas may lack %d bytes, the fastest %v", limits.far, limits.near)

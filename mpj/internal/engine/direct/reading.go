@@ -1,4 +1,4 @@
-package engine
+package direct
 
 import (
 	"encoding/binary"
@@ -6,6 +6,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // Within a machine, an announcement contains the address of the payload. The receiver may read the
@@ -34,32 +36,29 @@ import (
 // readLimit is the longest payload that is read, in bytes.
 const readLimit = channel.ReadMost / 2
 
-// addressSize is the length of an address in the payload of an announcement.
-const addressSize = 8
-
 // attachAddress adds the address of the payload to an announcement, if the receiver may read this
 // process's memory. The address stays in r, on the heap, until the receiver is done.
-func (o *Outlet) attachAddress(f *frame.Frame, r *Request) {
-	if n := len(r.body); o.memory != nil && n > 0 && n <= readLimit {
-		binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
-		f.Payload, f.Size = r.address[:], addressSize
+func (o *outflow) attachAddress(f *frame.Frame, r *engine.Request) {
+	if n := len(r.Body); o.Memory() != nil && n > 0 && n <= readLimit {
+		binary.LittleEndian.PutUint64(r.Address[:], o.Memory().Address(r.Body))
+		f.Payload, f.Size = r.Address[:], engine.AddressSize
 	}
 }
 
 // reads reports whether this process should read m from the memory of its sender. It should if that
 // memory is readable and this process has other pending payloads, as in an exchange.
-func (d *direct) reads(link *inflow, m message) bool {
-	return m.Address != 0 && m.Size <= readLimit && d.e.conns.poller.bodies > 0 && link.memory != nil && link.memory.CanRead()
+func (link *inflow) reads(m match.Message) bool {
+	return m.Address != 0 && m.Size <= readLimit && link.direct.loop.Bodies() > 0 && link.memory != nil && link.memory.CanRead()
 }
 
-// read reads m into the buffer of r, which has matched m. It takes at most about 50 µs. e.mu is
-// held.
-func (d *direct) read(link *inflow, r *Request, m message) {
-	switch err := link.memory.ReadMemory(m.Address, r.buf[:m.Size]); {
+// read reads m into the buffer of r, which has matched m. It takes at most about 50 µs.
+func (link *inflow) read(r *engine.Request, m match.Message) {
+	d := link.direct
+	switch err := link.memory.ReadMemory(m.Address, r.Buf[:m.Size]); {
 	case errors.Is(err, channel.ErrUnreadable):
 		d.askFor(link, r, m.Seq) // has no effect if the sender has ended; a view will follow
 	case err != nil:
-		d.e.fail(protocolError(link.from, err))
+		d.loop.Fail(engine.Violation(link.from, err))
 	default:
 		d.answer(link.from, m.Seq, notNeeded)
 		r.Finish()

@@ -1,4 +1,4 @@
-package engine
+package direct
 
 import (
 	"encoding/binary"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // When a receiver requests a payload while the sender's program computes, the pump would have to put
@@ -27,35 +28,35 @@ const inPlace = 1
 
 // A fetch is a payload that is being read from the memory of its sender.
 type fetch struct {
-	direct  *direct
 	link    *inflow
-	request *Request
+	request *engine.Request
 	name    uint64 // number of the message
 	address uint64
 	got     int // bytes read so far
 }
 
 // offers reports whether the receiver at o should fetch the payload of r, because it can read the
-// payload and only the pump could send it.
-func (d *direct) offers(o *Outlet, r *Request) bool {
-	return len(r.body) > o.limits.Copied && o.memory != nil && !o.hidden && d.e.conns.poller.unattended()
+// payload and only the pump could send it: no goroutine of the program attends to the rings.
+func (o *outflow) offers(r *engine.Request, unattended bool) bool {
+	return len(r.Body) > o.Limits().Copied && o.Memory() != nil && !o.hidden && unattended
 }
 
 // offer sends the address of the payload of r to the receiver at o, and keeps r until the payload
 // has been read.
-func (d *direct) offer(o *Outlet, r *Request, name uint64) {
-	binary.LittleEndian.PutUint64(r.address[:], o.memory.Address(r.body))
+func (o *outflow) offer(r *engine.Request, name uint64) {
+	binary.LittleEndian.PutUint64(r.Address[:], o.Memory().Address(r.Body))
 	f := o.numbered(frame.Body)
 	setName(&f.Header, name)
-	f.Rank, f.Payload, f.Size = inPlace, r.address[:], addressSize
-	o.put(Parcel{Frame: f})
+	f.Rank, f.Payload, f.Size = inPlace, r.Address[:], engine.AddressSize
+	o.Put(engine.Parcel{Frame: f})
 }
 
 // takeOffer begins to fetch the payload of a Body in place.
-func (d *direct) takeOffer(link *inflow, f *frame.Frame) error {
+func (link *inflow) takeOffer(f *frame.Frame) error {
+	d := link.direct
 	name := nameOf(f.Header)
 	r := link.cleared[name]
-	if r == nil || link.memory == nil || len(f.Payload) != addressSize {
+	if r == nil || link.memory == nil || len(f.Payload) != engine.AddressSize {
 		return fmt.Errorf("offer of an unrequested body")
 	}
 	if !link.memory.CanRead() {
@@ -63,30 +64,29 @@ func (d *direct) takeOffer(link *inflow, f *frame.Frame) error {
 		return nil
 	}
 	delete(link.cleared, name)
-	p := &d.e.conns.poller
-	reading := &fetch{direct: d, link: link, request: r, name: name, address: binary.LittleEndian.Uint64(f.Payload)}
-	p.fetches = append(p.fetches, reading.next)
+	reading := &fetch{link: link, request: r, name: name, address: binary.LittleEndian.Uint64(f.Payload)}
+	d.loop.AlsoDo(reading.next)
 	return nil
 }
 
 // next reads the next piece of the payload, and reports whether f is done.
 func (f *fetch) next() (done bool) {
-	d, r := f.direct, f.request
-	piece := r.buf[f.got:min(f.got+fetchPiece, r.status.Size)]
+	d, r := f.link.direct, f.request
+	piece := r.Buf[f.got:min(f.got+fetchPiece, r.Status.Size)]
 	switch err := f.link.memory.ReadMemory(f.address+uint64(f.got), piece); {
 	case errors.Is(err, channel.ErrUnreadable):
 		f.link.cleared[f.name] = r
 		d.answer(f.link.from, f.name, unreadable) // has no effect if the sender has ended; a view will follow
 		return true
 	case err != nil:
-		d.e.fail(protocolError(f.link.from, err))
+		d.loop.Fail(engine.Violation(f.link.from, err))
 		return false
 	}
-	if f.got += len(piece); f.got < r.status.Size {
+	if f.got += len(piece); f.got < r.Status.Size {
 		return false
 	}
 	d.answer(f.link.from, f.name, notNeeded)
-	d.bodyDone()
+	d.loop.BodyDone()
 	r.Finish()
 	return true
 }
