@@ -59,7 +59,7 @@ func (j peerJob) Abort(code int, reason string) {
 // alone returns the world of a program that was started by hand.
 func alone(ctx context.Context) *World {
 	self, v := view.Process{}, view.New(1, 1)
-	return newWorld(engine.New(ctx, joining.Config(self, v, false, nil)), self, 1, aloneJob{})
+	return newWorld(engine.New(ctx, joining.Config(self, v, nil)), self, 1, aloneJob{})
 }
 
 // aloneJob is a job that consists of this process only.

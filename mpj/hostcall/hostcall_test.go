@@ -12,8 +12,11 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/join"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -51,7 +54,7 @@ func newModule(t testing.TB, size int) *module {
 
 // alone gives m the engine of a job of one rank.
 func (m *module) alone() *module {
-	m.use(engine.New(m.background.ctx, engine.Config{View: oneRank, Clock: func() time.Duration { return 5 * time.Second }}), 1)
+	m.use(engine.New(m.background.ctx, engine.Config{View: oneRank, Transport: direct.New, Clock: func() time.Duration { return 5 * time.Second }}), 1)
 	return m
 }
 
@@ -158,8 +161,8 @@ func (m *module) replica(t *testing.T) *module {
 		t.Fatal(err)
 	}
 	v := view.New(1, 2)
-	c := join.Config(view.Process{}, v, false, nil)
-	c.Log = log
+	c := join.Config(view.Process{}, v, nil)
+	c.Transport = protected.New(protected.Config{Protocol: protect.For(view.Process{}, v, false), Log: log})
 	m.use(engine.New(m.background.ctx, c), 1)
 	return m
 }

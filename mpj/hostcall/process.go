@@ -54,7 +54,7 @@ type Config struct {
 // Close.
 func New(c Config) *Process {
 	p := &Process{host: c, memory: c.Memory, background: newBackground()}
-	p.use(engine.New(p.background.ctx, join.Config(view.Process{}, oneRank, false, nil)), 1)
+	p.use(engine.New(p.background.ctx, join.Config(view.Process{}, oneRank, nil)), 1)
 	p.engine.Close()
 	return p
 }

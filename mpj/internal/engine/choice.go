@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"context"
-	"math"
-)
+import "context"
 
 // A choice describes the possible outcomes of a call that depends on timing, except the message of a
 // receive. It is part of the waiter of the call, so that choosing allocates no memory.
@@ -13,7 +10,7 @@ type choice struct {
 	ends     context.Context // its end also chooses that there is none; nil if there is no such context
 	requests []*Request
 	request  *Request
-	box      *mailbox // to be probed for source and tag
+	box      *Mailbox // to be probed for source and tag
 	source   int
 	tag      int32
 	number   func() uint64
@@ -26,11 +23,10 @@ type choiceKind uint8
 const (
 	firstDone    choiceKind = iota // index of the first of requests that is done
 	allDone                        // indices of the requests that are done
-	everyDone                      // the same, if all requests are done
+	everyDone                      // 1 if all requests are done
 	requestDone                    // 1 if request is done
 	probedStatus                   // source, tag and size of the message that a probe finds
 	probedName                     // source and number of that message
-	clockTime                      // time for Wtime, with a protocol
 	chosenNumber                   // result of number
 )
 
@@ -39,7 +35,7 @@ const fewValues = 3
 
 // outcome returns the outcome that the decider chooses for w now. It returns false if w waits. The
 // outcome is valid until the next call. e.mu is held.
-func (e *Engine) outcome(w *waiter) (values []uint64, ok bool) {
+func (e *Engine) outcome(w *Waiter) (values []uint64, ok bool) {
 	c := &w.choice
 	if values = e.result(c, w.values[:0]); len(values) > 0 {
 		return values, true
@@ -56,7 +52,7 @@ func (e *Engine) result(c *choice, values []uint64) []uint64 {
 		}
 	case everyDone:
 		if indexPending(c.requests) < 0 {
-			values = appendDone(values, c.requests)
+			values = append(values, 1)
 		}
 	case allDone:
 		values = appendDone(values, c.requests)
@@ -72,8 +68,6 @@ func (e *Engine) result(c *choice, values []uint64) []uint64 {
 		if m, ok := c.box.Probe(c.source, c.tag); ok {
 			values = append(values, uint64(m.Source), m.Seq)
 		}
-	case clockTime:
-		values = append(values, math.Float64bits(e.clock().Seconds()+e.protected.decisions.clockOffset))
 	case chosenNumber:
 		values = append(values, c.number())
 	}

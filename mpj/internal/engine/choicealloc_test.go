@@ -9,13 +9,14 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
 )
 
 // TestChoicesDoNotAllocate checks that calls whose outcome depends on timing allocate no memory in an engine without a
 // protocol, except for the indices that they return. The test does not run under the race detector, which allocates.
 func TestChoicesDoNotAllocate(t *testing.T) {
 	e := engine.New(context.Background(), engine.Config{
-		View: view.New(1, 1), Opener: noOpener{}, Clock: func() time.Duration { return time.Second },
+		View: view.New(1, 1), Transport: direct.New, Opener: noOpener{}, Clock: func() time.Duration { return time.Second },
 	})
 	defer e.Close()
 	payload, buf := []byte{1}, make([]byte, 1)

@@ -4,15 +4,12 @@ package engine
 // all replicas. Choose takes a point of context, so only one goroutine at a time may call it for
 // that context. choose must not call the engine.
 func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
-	if e.protected == nil {
-		return choose(), nil
-	}
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
-	w.choice = choice{kind: chosenNumber, number: choose}
-	values, err := e.decide(e.nextPoint(context), w)
+	defer w.Put()
+	w.ChooseNumber(choose)
+	values, err := e.transport.Decide(context, w)
 	if err != nil || len(values) != 1 {
 		return 0, orMalformed(err)
 	}

@@ -11,14 +11,13 @@ import (
 // frames, the goroutines that read and write channels, the replacement of channels that break, the
 // lending of channels to the program, and the progress on rings (poller). It needs from the engine:
 // the mutex, which guards it, the view, the context and the end of the engine, and the pools of
-// payloads. From the transport, direct or protected, it needs the buffer of an arriving payload,
-// the processing of an arrived frame, the frames of a queue that are no longer needed, and what to
-// send again on a new channel.
+// payloads. From the transport, it needs a Handler for each channel, which frames of a queue are no
+// longer needed, and what to send again on a new channel.
 type connections struct {
 	e        *Engine
 	opener   channel.Opener
 	replicas int       // of a rank, in the view
-	outlets  []*outlet // by process: rank*replicas + replica
+	outlets  []*Outlet // by process: rank*replicas + replica
 	inlets   []*inlet
 	early    []earlyChannel // channels from processes that are not yet in the view
 	poller   poller
@@ -32,7 +31,7 @@ type connections struct {
 func newConnections(e *Engine, c Config) connections {
 	return connections{
 		e: e, opener: c.Opener, replicas: c.View.R, writes: noRank,
-		outlets: make([]*outlet, c.View.N*c.View.R),
+		outlets: make([]*Outlet, c.View.N*c.View.R),
 		inlets:  make([]*inlet, c.View.N*c.View.R),
 		poller:  poller{mu: &e.mu, bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
 	}
@@ -47,7 +46,7 @@ func (c *connections) grow(v view.View) {
 	if v.R == before {
 		return
 	}
-	outlets, inlets := make([]*outlet, v.N*v.R), make([]*inlet, v.N*v.R)
+	outlets, inlets := make([]*Outlet, v.N*v.R), make([]*inlet, v.N*v.R)
 	for rank := range v.N {
 		copy(outlets[rank*v.R:], c.outlets[rank*before:(rank+1)*before])
 		copy(inlets[rank*v.R:], c.inlets[rank*before:(rank+1)*before])

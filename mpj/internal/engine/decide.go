@@ -1,281 +1,60 @@
 package engine
 
-import (
-	"encoding/binary"
-	"errors"
-	"maps"
-	"math"
+import "errors"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
-)
-
-// decisionContext is the context of the points that belong to no communicator: those of requests
+// DecisionContext is the context of the points that belong to no communicator: those of requests
 // and of the clock. Its mailbox never contains a message.
-const decisionContext = 0
+const DecisionContext = 0
 
-// decisions agrees with the other replicas on the outcomes of the program's nondeterministic calls.
-// The decider chooses outcomes; each takes effect when the protocol returns it as decided. Of the
-// engine, it needs the mailboxes, the view, the clock, and a way to wait.
-type decisions struct {
-	p           *protected
-	decider     bool                           // last result of protocol.Decider
-	open        map[protection.Point]*decision // undecided points that the program has reached
-	early       map[protection.Point][]byte    // outcomes of points that the program has not reached
-	time        float64                        // last outcome of Wtime
-	clockOffset float64                        // seconds to add to the clock to continue the last decider's time
-}
+// ErrMalformed is the error of an outcome that does not fit its call.
+var ErrMalformed = errors.New("a determinant does not match its call: the replicas of this rank have diverged")
 
-func newDecisions(p *protected) decisions {
-	return decisions{
-		p: p, decider: p.protocol.Decider(),
-		open: make(map[protection.Point]*decision), early: make(map[protection.Point][]byte),
-	}
-}
-
-// A decision is a point that the program has reached and whose outcome is not known yet.
-type decision struct {
-	request *Request // a wildcard receive, or nil for a call that waits for the outcome
-
-	outcome []byte
-	decided bool
-	waiter  *waiter
-}
-
-var errMalformed = errors.New("a determinant does not match its call: the replicas of this rank have diverged")
-
-// orMalformed returns err, or errMalformed if err is nil.
+// orMalformed returns err, or ErrMalformed if err is nil.
 func orMalformed(err error) error {
 	if err == nil {
-		err = errMalformed
+		err = ErrMalformed
 	}
 	return err
-}
-
-// nextPoint takes the next point of context for a call of the program.
-func (e *Engine) nextPoint(context uint32) protection.Point {
-	if e.protected != nil {
-		e.protected.leading.step()
-	}
-	return e.mailbox(context).nextPoint(context)
-}
-
-// nextPoint takes the next point of the mailbox's context.
-func (b *mailbox) nextPoint(context uint32) protection.Point {
-	b.points++
-	return protection.Point{Context: context, Index: b.points}
-}
-
-// decide waits for the outcome of point p, which is the choice of w. The decider chooses whenever w
-// is woken, until there is an outcome. The outcome is valid until w is used again. e.mu is held.
-func (e *Engine) decide(p protection.Point, w *waiter) ([]uint64, error) {
-	if e.protected == nil {
-		return e.choose(w)
-	}
-	return e.protected.decisions.decide(p, w)
-}
-
-// decide implements Engine.decide.
-func (ds *decisions) decide(p protection.Point, w *waiter) ([]uint64, error) {
-	if outcome, ok := ds.early[p]; ok {
-		delete(ds.early, p)
-		return ds.decode(outcome)
-	}
-	d := &decision{waiter: w}
-	ds.open[p] = d
-	proposed := false
-	err := ds.p.await(w, func() bool {
-		if ds.decider && !d.decided && !proposed {
-			if values, ok := ds.p.outcome(w); ok {
-				proposed = true
-				ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: p, Outcome: encodeOutcome(values...)}))
-			}
-		}
-		return d.decided
-	})
-	if err != nil {
-		delete(ds.open, p)
-		return nil, err
-	}
-	return ds.decode(d.outcome)
-}
-
-// choose waits for the outcome of a point in an engine without a protocol.
-func (e *Engine) choose(w *waiter) (values []uint64, err error) {
-	if e.err != nil {
-		return nil, e.err
-	}
-	e.conns.poller.advance()
-	err = e.await(w, func() (ok bool) {
-		values, ok = e.outcome(w)
-		return ok
-	})
-	return values, err
-}
-
-// decode calls decodeOutcome, and stops the engine on an error.
-func (ds *decisions) decode(outcome []byte) ([]uint64, error) {
-	values, err := decodeOutcome(outcome)
-	if err != nil {
-		ds.p.fail(err)
-	}
-	return values, err
-}
-
-// propose passes m, the message that wildcard r proposes, to the protocol as its outcome.
-func (ds *decisions) propose(r *Request, m message) {
-	point := r.point()
-	ds.open[point] = &decision{request: r}
-	outcome := encodeOutcome(uint64(m.Source), m.Seq)
-	ds.p.apply(ds.p.protocol.Decide(protection.Determinant{Point: point, Outcome: outcome}))
-}
-
-// decided applies an outcome that the program may now see.
-func (ds *decisions) decided(det protection.Determinant) {
-	ds.p.stall.end()
-	d, ok := ds.open[det.Point]
-	if !ok {
-		ds.early[det.Point] = det.Outcome
-		return
-	}
-	delete(ds.open, det.Point)
-	if d.request == nil {
-		d.outcome, d.decided = det.Outcome, true
-		d.waiter.wake()
-		return
-	}
-	source, seq, err := ds.decodeName(det.Outcome)
-	if err != nil {
-		ds.p.fail(err)
-		return
-	}
-	b := ds.p.mailbox(det.Context)
-	if m, done := b.Decide(&d.request.Recv, source, seq); done {
-		ds.p.complete(d.request, m)
-	}
-	ds.p.settle(b)
-	if ds.p.someFinished() {
-		b.wakePosts()
-	}
-}
-
-// decodeName decodes the outcome of a wildcard receive.
-func (ds *decisions) decodeName(outcome []byte) (source int, seq uint64, err error) {
-	rank, n := binary.Uvarint(outcome)
-	if n <= 0 || rank >= uint64(ds.p.view().N) {
-		return 0, 0, errMalformed
-	}
-	seq, m := binary.Uvarint(outcome[n:])
-	if m <= 0 || n+m != len(outcome) {
-		return 0, 0, errMalformed
-	}
-	return int(rank), seq, nil
-}
-
-// stepDown withdraws the choices that this process has not proposed, which the new decider then
-// makes. The protocol keeps proposed choices until they are decided.
-func (ds *decisions) stepDown() {
-	ds.decider = false
-	for _, b := range ds.p.mailboxes() {
-		for posted := range b.Posts() {
-			if r := requestOf(posted); r.Wild != nil && r.Wild.Open() {
-				ds.open[r.point()] = &decision{request: r}
-			}
-		}
-	}
-}
-
-// takeOver makes the pending choices after this process has become the decider.
-func (ds *decisions) takeOver() {
-	ds.decider = true
-	for _, b := range ds.p.mailboxes() {
-		ds.p.settle(b)
-	}
-	for _, d := range ds.open {
-		d.waiter.wake()
-	}
-}
-
-// resume forgets the outcomes of the points before the checkpoint from which the program resumes, and
-// continues its time.
-func (ds *decisions) resume(time float64) {
-	maps.DeleteFunc(ds.early, func(pt protection.Point, _ []byte) bool {
-		return pt.Index <= ds.p.mailbox(pt.Context).points
-	})
-	ds.time, ds.clockOffset = time, time-ds.p.now().Seconds()
 }
 
 // decideRequests decides the outcome of a call about requests: the indices of completed requests.
 func (e *Engine) decideRequests(rs []*Request, c choice) (indices []int, err error) {
 	defer func() { yieldUnless(len(indices) > 0) }()
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
-	c.requests = rs
-	w.requests, w.choice = rs, c
-	for _, r := range rs {
-		r.waiter = w
-	}
-	values, err := e.decide(e.nextPoint(decisionContext), w)
-	for _, r := range rs {
-		r.waiter = nil
-	}
+	defer w.Put()
+	values, err := e.decideAmong(w, rs, c)
 	if err != nil {
 		return nil, err
 	}
 	indices = make([]int, len(values))
 	for i, v := range values {
 		if v >= uint64(len(rs)) {
-			e.fail(errMalformed)
-			return nil, errMalformed
+			e.fail(ErrMalformed)
+			return nil, ErrMalformed
 		}
 		indices[i] = int(v)
 	}
 	return indices, nil
 }
 
+// decideAmong decides the outcome of c, a choice among requests. The outcome is valid until w is used
+// again. e.mu is held.
+func (e *Engine) decideAmong(w *Waiter, rs []*Request, c choice) ([]uint64, error) {
+	c.requests = rs
+	w.requests, w.choice = rs, c
+	for _, r := range rs {
+		r.waiter = w
+	}
+	values, err := e.transport.Decide(DecisionContext, w)
+	for _, r := range rs {
+		r.waiter = nil
+	}
+	return values, err
+}
+
 // Wtime returns the seconds since an arbitrary time in the past. A new decider continues from the
 // last time that the old decider returned. With replicas, Wtime returns a constant once the engine
 // has stopped.
-func (e *Engine) Wtime() float64 {
-	if e.protected == nil {
-		return e.clock().Seconds()
-	}
-	ds := &e.protected.decisions
-	w := waiters.Get().(*waiter)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	defer w.put()
-	w.choice = choice{kind: clockTime}
-	values, err := e.decide(e.nextPoint(decisionContext), w)
-	if err == nil && len(values) == 1 {
-		ds.time = math.Float64frombits(values[0])
-		if now := e.clock().Seconds(); !ds.decider || ds.time > now+ds.clockOffset {
-			ds.clockOffset = ds.time - now
-		}
-	}
-	return ds.time
-}
-
-// An outcome is a list of unsigned numbers. Their meaning depends on the call.
-
-func encodeOutcome(values ...uint64) []byte {
-	var b []byte
-	for _, v := range values {
-		b = binary.AppendUvarint(b, v)
-	}
-	return b
-}
-
-func decodeOutcome(b []byte) ([]uint64, error) {
-	var values []uint64
-	for len(b) > 0 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			return nil, errMalformed
-		}
-		values = append(values, v)
-		b = b[n:]
-	}
-	return values, nil
-}
+func (e *Engine) Wtime() float64 { return e.transport.Time() }

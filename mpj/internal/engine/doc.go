@@ -1,6 +1,5 @@
 // Package engine is the matching engine of one process. It matches messages with receives, keeps
-// communication contexts apart, and moves frames between the channels and the protection protocol,
-// if the job has one.
+// communication contexts apart, and moves frames between the channels and a Transport.
 //
 //	 program's goroutines                                  other processes
 //	Send, Recv, Wait, Test ...   +-> outlet -> Sender ====> 1.0
@@ -8,17 +7,18 @@
 //	+---------v------------------+----+
 //	| engine  match.Box per context   |  one mutex
 //	|         open points             |
-//	|         protection.Protocol     |
+//	|         Transport               |
 //	+---------^-----------------------+
 //	          +--- inlet <- Receiver <===================== 1.0
 //
-// # Two message paths
+// # Two transports
 //
-// With replicas, the engine hands every message to the protocol, together with a copy of its
-// payload for the backup table. The message goes to each live replica of its destination: see
-// protected.go. Without replicas (r = 1) the engine moves messages directly. It sends from the
-// program's buffer and receives into the program's buffer where possible: see direct.go,
-// rendezvous.go and credit.go. Package match matches messages and receives on both paths.
+// With replicas, the transport hands every message to the protection protocol, together with a copy
+// of its payload for the backup table. The message goes to each live replica of its destination: see
+// package protected. Without replicas (r = 1) the transport sends from the program's buffer and receives
+// into the program's buffer where possible: see package direct. Package match matches messages and
+// receives for both. The engine does not know which transport it has: each step that differs is a
+// method of Transport or Handler (transport.go). A transport may use of the engine what Loop offers.
 //
 // # Goroutines
 //
@@ -36,7 +36,6 @@
 //
 //	connections  queues of frames, channels and the goroutines that read and write them
 //	poller       progress on rings, and the program's sleeping goroutines
-//	direct       the transport of an engine without replicas
 //	finalized, spares, payloadPool, ticker
 //
 // # Nondeterminism
@@ -48,65 +47,9 @@
 // decider (the rank's master) chooses an outcome and passes it to the protocol. The outcome takes
 // effect at every replica, the decider included, when the protocol returns it as decided. A process
 // without replicas chooses on its own. AnySource uses the context of its communicator. Decisions
-// about requests and the clock may span communicators; they use decisionContext, in which no message
+// about requests and the clock may span communicators; they use DecisionContext, in which no message
 // is ever sent.
 //
 // Until an AnySource receive is decided, receives that are posted later and name a source cannot
 // take a message that the AnySource receive may get: see package match.
-//
-// # Memory bounds with replicas
-//
-// A receiver accepts and acknowledges every message that arrives. The protocol's backup table at the
-// sender keeps the messages that a replica still lacks. A send waits while more than flowLimit bytes
-// are queued or kept. That wait always ends: a live process reads, and the peer of a permanently
-// stopped process fails it. Messages that have arrived and that no receive has matched stay in the
-// receiver's memory; windows bound them (window.go). A send ends when the replicas of its destination have
-// received enough of the earlier messages, or have matched the message of the send. So per sender,
-// and apart from messages of sends that are not done, a replica keeps at most:
-//
-//	the fastest of its rank    near: 4 MiB of short messages, 16 MiB of long ones, and one message
-//	a slower one               far: 32 MiB of each class, up to 256 MiB in small jobs
-//
-// Of these bytes, as the sender counts them, up to one eighth of near for short messages has already
-// been received and is not yet reported. A sender keeps the messages that the replicas of their
-// destination have not acknowledged, within the same bounds. The program chooses the amount of data
-// that it keeps pending with Isend. The copies of those messages, at sender and receiver, are as
-// large as the buffers of the program.
-//
-// A replica does not fail because it is slow. Senders to it wait once it is far behind, and from
-// then on the job runs at its pace. Until then the job runs at the pace of the fastest replica, so a
-// replica that should become master can get ahead (package lead).
-//
-// Replication adds no deadlock. A send transmits its message before it waits, so a waiting send
-// withholds nothing that another process needs. Matching that message also ends the wait. All
-// processes therefore advance as far as in a program without replicas whose sends beyond the credit
-// are synchronous. Suppose that all progress has stopped, and consider the least advanced replica of
-// each rank. It waits for one of three things:
-//
-//   - A message. The least advanced replica of the source has not sent the message. If it had, the
-//     source's master, which is no less advanced, would also have sent the message, and it would arrive.
-//   - An outcome. The master, which is no less advanced, has reached the same call and has no
-//     outcome to choose.
-//   - The end of a send. The least advanced replica of the destination has not matched the
-//     message; if it had, all replicas of the destination would have.
-//
-// So these replicas wait for each other like the ranks of a program without replicas whose sends
-// beyond the credit are synchronous. Such a program is erroneous. The bound eagerCredit is less
-// than near and, like near, counts only short messages.
-//
-// Faults do not change this. All replicas of the source count messages and receive reports alike, so
-// a new master waits or continues as the old one would have. Counts are totals, and a process sends
-// them again when a channel has broken or a process is new. Queries for matches are repeated in
-// these cases and when the view changes. Failed processes do not count. A new replica replays its
-// rank's message log as fast as its program receives (rejoin.go), and counts once the replay is
-// complete. A process whose program has ended receives no further messages, and reports that it has
-// received everything.
-//
-// # New replicas
-//
-// A view may have more replicas than the previous view. The engine accepts their channels as soon as
-// the view contains them: see early.go. A message log (package messagelog) keeps all input of a process:
-// the messages of other ranks, and outcomes. From this log, the protocol replays them to a replica
-// that joins the rank later, whose program thereby catches up. A checkpoint of the program replaces
-// the middle part of the log (checkpoint.go).
 package engine

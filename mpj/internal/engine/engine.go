@@ -6,10 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 )
 
 // ErrExpelled is the error of an engine whose process was removed from the view. Other processes no
@@ -20,9 +18,9 @@ var ErrExpelled = errors.New("this process was removed from the job's view")
 type Config struct {
 	Self view.Process
 	View view.View
-	// Protocol protects the process; nil when there are no replicas.
-	Protocol protection.Protocol
-	Opener   channel.Opener
+	// Transport returns the transport of the engine. The engine's mutex is held.
+	Transport func(Loop) Transport
+	Opener    channel.Opener
 	// Bell is the bell on which this process sleeps while it waits for rings; nil when it has no
 	// rings.
 	Bell Bell
@@ -30,26 +28,6 @@ type Config struct {
 	Crowded bool
 	// Clock returns the time since an arbitrary moment in the past, for Wtime.
 	Clock func() time.Duration
-	// Diverged is called with the protocol's reports of messages that differ between replicas, at
-	// most maxDiverged times. It may block.
-	Diverged func(protection.Divergence)
-	// Log is the message log of this process, for replicas that join its rank later; nil if no
-	// replica will join. The engine closes it. The engine calls LogDropped with the reason when the
-	// log is dropped, permanently or until the program's next checkpoint. Of the drops that last
-	// until a checkpoint, it reports only the first. LogDropped may block.
-	Log        *messagelog.Log
-	LogDropped func(why string, permanent bool)
-	// Joined is called, if this process is new in a running rank, once it has caught up with the
-	// rank. Its arguments are the number of replayed messages and their bytes. Joined may block.
-	Joined func(messages, bytes uint64)
-	// Ahead is called occasionally while the process is ahead of its rank's master. It may block.
-	Ahead func()
-	// Stalled is called occasionally while the rank waits for other replicas to receive an outcome.
-	// It may block.
-	Stalled func()
-	// UpToDate is called while this process is set aside, with the master's statement that the
-	// process lacks nothing. With that statement the process may count again. UpToDate may block.
-	UpToDate func(protection.UpToDate)
 }
 
 // An Engine is the engine of one process. Several goroutines may call its methods, but only one at
@@ -65,16 +43,15 @@ type Engine struct {
 	mu        sync.Mutex
 	err       error // reason why the engine has stopped; nil while it runs
 	view      view.View
-	protected *protected // nil without a protocol: see direct.go
-	mailboxes map[uint32]*mailbox
+	transport Transport
+	mailboxes map[uint32]*Mailbox
 	last      uint32 // context of lastBox, the mailbox used last
-	lastBox   *mailbox
+	lastBox   *Mailbox
 
 	conns    connections
-	direct   direct // transport without a protocol
 	payloads payloadPool
 	spares   spares
-	flush    *waiter // waiter of Flush, or nil
+	flush    *Waiter // waiter of Flush, or nil
 	tick     ticker
 	finished finalized
 }
@@ -85,23 +62,14 @@ func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
 		self: c.Self, clock: c.Clock,
 		view:      c.View,
-		mailboxes: make(map[uint32]*mailbox),
+		mailboxes: make(map[uint32]*Mailbox),
 		spares:    spares{sent: Request{done: true}},
 	}
 	e.conns = newConnections(e, c)
 	e.tick.onTick, e.tick.running = e.onTick, &e.running
-	e.direct.e, e.direct.rank = e, c.Self.Rank
-	if c.Protocol == nil {
-		e.direct.inflows = make([]*inflow, c.View.N)
-	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
-	if c.Protocol == nil {
-		c.Log.Close() // without a protocol, nothing is logged
-	} else {
-		e.protected = newProtected(e, &c)
-		e.armTick() // the view may already name this process as master
-	}
+	e.transport = c.Transport(Loop{e})
 	e.mu.Unlock()
 	if c.Bell != nil {
 		e.running.Go(func() { e.conns.poller.pump(e.ctx.Done()) }) // until the engine stops
@@ -131,22 +99,18 @@ func (e *Engine) View(v view.View) {
 		return
 	}
 	e.conns.follow(v)
-	if e.protected == nil {
-		e.recordFinished()
-		return
-	}
-	e.protected.viewChanged(before)
+	e.transport.View(before)
 	e.recordFinished()
 }
 
 // mailbox returns the mailbox of context, and creates it if necessary.
-func (e *Engine) mailbox(context uint32) *mailbox {
+func (e *Engine) mailbox(context uint32) *Mailbox {
 	if e.last == context && e.lastBox != nil {
 		return e.lastBox
 	}
 	b := e.mailboxes[context]
 	if b == nil {
-		b = new(mailbox)
+		b = new(Mailbox)
 		e.mailboxes[context] = b
 	}
 	e.last, e.lastBox = context, b
@@ -178,11 +142,9 @@ func (e *Engine) fail(err error) {
 func (e *Engine) Close() {
 	e.Fail(ErrClosed)
 	e.running.Wait()
+	e.transport.Close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.protected != nil {
-		e.protected.close()
-	}
 	e.conns.close()
 }
 
@@ -190,9 +152,9 @@ func (e *Engine) Close() {
 // a sender fills its share of flowLimit.
 const tickInterval = 10 * time.Millisecond
 
-// armTick schedules a tick, at which the protocol sends delayed acknowledgements. The engine calls
-// armTick after each arrival, and again while a tick makes the protocol send frames or while other
-// work waits for a tick. e.mu is held.
+// armTick schedules a tick, at which the transport sends delayed acknowledgements. The transport
+// calls armTick after each arrival, and again while a tick makes it send frames or while other work
+// waits for a tick. e.mu is held.
 func (e *Engine) armTick() {
 	if e.err == nil {
 		e.tick.arm(tickInterval)
@@ -207,9 +169,8 @@ func (e *Engine) onTick() {
 	if e.err != nil {
 		return
 	}
-	if e.protected == nil {
-		e.direct.acknowledgeDue()
-		return
-	}
-	e.protected.tick()
+	e.transport.Tick()
 }
+
+// Transport returns the transport of e.
+func (e *Engine) Transport() Transport { return e.transport }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
@@ -211,62 +212,6 @@ func talkToNeighbours(p view.Process, e *engine.Engine) error {
 	return nil
 }
 
-// TestUnreachableProcessWithoutReplicasIsAnError checks that, without replicas, an unreachable
-// process that stays in the view eventually causes an error, but not within the silence that the job
-// tolerates.
-func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
-	const openTimeout = 50 * time.Millisecond
-	defer engine.SetOpenTimeout(openTimeout)()
-	for _, tolerated := range []time.Duration{0, 300 * time.Millisecond} {
-		e := newEngine(t, view.Process{}, view.New(2, 1))
-		e.SetToleratedHang(tolerated)
-		start := time.Now()
-		if err := e.Send(context2, 1, 0, nil, engine.Standard); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
-			t.Errorf("Recv returned %v, want the reason of the failure", err)
-		}
-		if took := time.Since(start); took < openTimeout+tolerated {
-			t.Errorf("the send failed after %v, want at least %v", took, openTimeout+tolerated)
-		}
-	}
-}
-
-// TestFloodsPassEachOther checks that a sender waits when it is far ahead of its channel, and that
-// two processes that flood each other do not block each other.
-func TestFloodsPassEachOther(t *testing.T) {
-	defer engine.SetFlowLimit(1 << 20)()
-	for _, replicas := range []int{1, 2} {
-		job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: replicas == 2, Rings: replicas == 1})
-		err := job.Run(func(p view.Process, e *engine.Engine) error {
-			messages, size := 50, 64<<10 // together above the limit; each below the limit and within the credit
-			if replicas == 1 {
-				messages = 15 // the largest number that is sent eagerly
-			}
-			buf := make([]byte, size)
-			for range messages {
-				if err := e.Send(context2, 1-p.Rank, 0, buf, engine.Standard); err != nil {
-					return err
-				}
-			}
-			for range messages {
-				if _, err := e.Recv(context2, 1-p.Rank, 0, buf); err != nil {
-					return err
-				}
-			}
-			if err := e.Flush(); err != nil {
-				return err
-			}
-			job.Finish(p)
-			return nil
-		})
-		if err != nil {
-			t.Errorf("r=%d: %v", replicas, err)
-		}
-	}
-}
-
 // A noOpener opens no channels.
 type noOpener struct{}
 
@@ -276,9 +221,11 @@ func (noOpener) Open(ctx context.Context, to view.Process) (channel.Sender, erro
 
 func newEngine(t *testing.T, self view.Process, v view.View) *engine.Engine {
 	t.Helper()
-	e := engine.New(context.Background(), engine.Config{
-		Self: self, View: v, Protocol: protect.For(self, v, false), Opener: noOpener{},
-	})
+	c := engine.Config{Self: self, View: v, Transport: direct.New, Opener: noOpener{}}
+	if protocol := protect.For(self, v, false); protocol != nil {
+		c.Transport = protected.New(protected.Config{Protocol: protocol})
+	}
+	e := engine.New(context.Background(), c)
 	t.Cleanup(e.Close)
 	return e
 }

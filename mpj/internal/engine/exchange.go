@@ -30,16 +30,16 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	for i := range in {
 		p := &in[i]
 		p.request = e.spares.request()
-		p.request.buf = p.Bytes
+		p.request.Buf = p.Bytes
 		if err := e.post(p.request, context, p.Rank, AnyTag); err != nil {
 			return err
 		}
 	}
 	for i := range out {
 		p := &out[i]
-		if p.request = nil; !e.sendAtOnce(context, p.Rank, tag, p.Bytes, Standard) {
+		if p.request = nil; !e.transport.TrySend(context, p.Rank, tag, p.Bytes, Standard) {
 			p.request = e.spares.request()
-			e.sendLater(p.request, context, p.Rank, tag, p.Bytes, Standard)
+			e.transport.Send(p.request, context, p.Rank, tag, p.Bytes, Standard)
 		}
 	}
 	fits := true
@@ -55,7 +55,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 			continue
 		}
 		if !fits { // the send may never be received
-			e.abandonSend(out[i].request)
+			e.transport.Abandon(out[i].request)
 		}
 		if err := e.conclude(&out[i]); err != nil || out[i].Err != nil {
 			return cmp.Or(err, out[i].Err)
@@ -70,8 +70,8 @@ func (e *Engine) conclude(p *Part) error {
 	if err := e.wait(p.request); err != nil {
 		return err
 	}
-	if b := p.request.payload; len(b) <= shortPayload { // as in received
-		if p.Status, p.Err = p.request.result(); b != nil && p.request.payload == nil {
+	if b := p.request.Payload; len(b) <= shortPayload { // as in received
+		if p.Status, p.Err = p.request.result(); b != nil && p.request.Payload == nil {
 			e.payloads.giveBack(b)
 		}
 	} else {

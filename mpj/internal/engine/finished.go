@@ -18,6 +18,7 @@ type finalized struct {
 	ranks     []bool
 	any       bool
 	undrained bool // rings may still hold messages of these ranks
+	replaying bool // this process is new, and still gets messages of these ranks from other processes
 }
 
 // record records the ranks that have finalized in v, apart from this process's own.
@@ -33,7 +34,7 @@ func (f *finalized) record(v view.View, own int) {
 
 // over reports whether all messages of source have arrived and it sends no more.
 func (f *finalized) over(source int) bool {
-	return f.any && !f.undrained && source >= 0 && f.ranks[source]
+	return f.any && !f.undrained && !f.replaying && source >= 0 && f.ranks[source]
 }
 
 // recordFinished records the ranks that have finalized in the view. e.mu is held.
@@ -42,7 +43,7 @@ func (e *Engine) recordFinished() {
 		return
 	}
 	if e.conns.poller.spinning { // a spinning goroutine polls the rings without e.mu, and drains them when it ends
-		e.conns.poller.awaited.wake()
+		e.conns.poller.awaited.Wake()
 		return
 	}
 	e.drainFinished()
@@ -71,15 +72,9 @@ func hasFinished(v view.View, rank int) bool {
 	return finished
 }
 
-// over reports whether source sends no more messages. A joining process still gets messages of
-// finished ranks from other processes.
-func (e *Engine) over(source int) bool {
-	return e.finished.over(source) && (e.protected == nil || e.protected.rejoin.complete)
-}
-
 // unmatchable reports whether no message will ever match receive r.
 func (e *Engine) unmatchable(r *Request) bool {
-	if !r.Posted() || r.Wild != nil || !e.over(r.Source) {
+	if !r.Posted() || r.Wild != nil || !e.finished.over(r.Source) {
 		return false
 	}
 	m, _ := e.mailbox(r.context).Probe(r.Source, r.Tag)
@@ -96,7 +91,7 @@ func (e *Engine) allUnmatchable(rs []*Request) bool {
 func (e *Engine) failUnmatchable(r *Request) (failed bool) {
 	if failed = e.unmatchable(r); failed {
 		e.mailbox(r.context).Withdraw(&r.Recv)
-		r.err = &engineapi.FinalizedError{Rank: r.Source}
+		r.Err = &engineapi.FinalizedError{Rank: r.Source}
 		r.done = true
 	}
 	return failed

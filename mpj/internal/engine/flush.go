@@ -5,14 +5,11 @@ package engine
 // their sends. So two processes do not wait for each other to receive messages that neither of them
 // receives.
 func (e *Engine) Flush() error {
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
+	defer w.Put()
 	e.flush = w
 	defer func() { e.flush = nil }()
-	if e.protected != nil {
-		return e.protected.finish.run(w)
-	}
-	return e.direct.flush(w)
+	return e.transport.Flush(w)
 }

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -109,42 +108,6 @@ func TestSendsToAFinishedRankEnd(t *testing.T) {
 				}
 			}
 			return e.Flush()
-		})
-	}
-}
-
-// TestV4FlushDoesNotWaitForAnUnreportedEnd ends a process without a change of the view, as if its
-// peer did not report the end. The process no longer answers.
-func TestV4FlushDoesNotWaitForAnUnreportedEnd(t *testing.T) {
-	defer engine.SetAnswerTimeout(50 * time.Millisecond)()
-	for name, config := range configs(2) {
-		if !strings.HasSuffix(name, "r=2") {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			job, ended := localworld.New(ctx, config), make(chan struct{})
-			err := job.Run(func(p view.Process, e *engine.Engine) error {
-				other := 1 - p.Rank
-				if _, err := e.Sendrecv(context2, other, 6, nil, other, 6, nil); err != nil {
-					return err
-				}
-				if p == (view.Process{Rank: 0, Replica: 1}) {
-					defer close(ended)
-					defer e.Close()
-					return e.Flush()
-				}
-				<-ended
-				if err := e.Flush(); err != nil {
-					return err
-				}
-				job.Finish(p)
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 }

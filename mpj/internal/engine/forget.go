@@ -6,7 +6,7 @@ func (e *Engine) Forget(context uint32) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b := e.mailboxes[context]
-	if b != nil && !b.abandoned && b.Quiet() && len(b.probes) == 0 {
+	if b != nil && !b.Abandoned && b.Quiet() && len(b.probes) == 0 {
 		delete(e.mailboxes, context)
 		if e.lastBox == b {
 			e.lastBox = nil // a message that arrives now would be lost

@@ -17,13 +17,13 @@ type inlet struct {
 	e        *Engine
 	from     view.Process
 	receiver channel.Receiver
+	frame    frame.Frame // being processed; here because Handler.Arrived gets its address
 	ring     ringReceiver
-	memory   memoryReader              // ring, if this process may read the sender's memory
-	alloc    func(frame.Header) []byte // allocator for ring; a field so that the closure is made once
+	sole     bool // all messages of the rank of from arrive here
+	handler  Handler
+	alloc    func(frame.Header) []byte // handler.Buffer, for ring; a field so that the closure is made once
 	ended    chan struct{}
 	loan     *loan // nil if the channel cannot be lent
-
-	link *inflow // nil with a protocol
 }
 
 // Accept takes over a channel on which process from sends. It replaces an earlier channel from the
@@ -47,21 +47,17 @@ func (c *connections) accept(from view.Process, r channel.Receiver) {
 	}
 	i := c.index(from)
 	before := c.inlets[i]
-	in := &inlet{e: e, from: from, receiver: r, ended: make(chan struct{})}
+	in := &inlet{e: e, from: from, receiver: r, ended: make(chan struct{}), sole: !e.transport.Replicated()}
 	c.inlets[i] = in
-	if e.protected == nil {
-		in.link = e.direct.inflow(from)
-	}
 	if ring, ok := r.(ringReceiver); ok && before == nil {
-		in.memory, _ = r.(memoryReader)
-		in.ring, in.alloc = ring, func(h frame.Header) []byte { return in.place(h) }
-		if in.link != nil {
-			in.link.lossless = true
-		}
+		memory, _ := r.(MemoryReader)
+		in.handler = e.transport.Incoming(from, true, memory)
+		in.ring, in.alloc = ring, in.handler.Buffer
 		close(in.ended)
 		c.poller.addRing(in)
 		return
 	}
+	in.handler = e.transport.Incoming(from, false, nil)
 	if _, ok := r.(interruptible); ok {
 		in.loan = &loan{recall: make(chan struct{}, 1)}
 	}
@@ -117,18 +113,13 @@ func (in *inlet) readAll(before *inlet) {
 		before.receiver.Close()
 		<-before.ended
 		e.mu.Lock()
-		if in.link != nil {
-			e.direct.acknowledge(in.link) // report the arrived frames to the sender, so that it repeats only the rest
-		}
-		if e.err == nil && e.protected != nil {
-			e.protected.reopenedFrom(in.from)
-		}
+		in.handler.Reopened()
 		e.mu.Unlock()
 	}
 	alloc := func(h frame.Header) []byte {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		return in.place(h)
+		return in.handler.Buffer(h)
 	}
 	if in.loan != nil {
 		in.loan.alloc = alloc
@@ -136,14 +127,15 @@ func (in *inlet) readAll(before *inlet) {
 	timer := time.NewTimer(restTime)
 	defer timer.Stop()
 	for {
-		f, err := in.receiver.Receive(alloc)
+		var err error
+		in.frame, err = in.receiver.Receive(alloc)
 		if errors.Is(err, channel.ErrInterrupted) {
 			continue
 		}
 		if err != nil {
 			return // the sender opens another channel if it has more frames to send
 		}
-		if !in.readOne(&f, timer) {
+		if !in.readOne(timer) {
 			return
 		}
 	}
@@ -151,11 +143,11 @@ func (in *inlet) readAll(before *inlet) {
 
 // readOne processes a frame that the inlet's goroutine has read, and reports whether the goroutine
 // should continue.
-func (in *inlet) readOne(f *frame.Frame, timer *time.Timer) bool {
+func (in *inlet) readOne(timer *time.Timer) bool {
 	e := in.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || !in.arrived(f) {
+	if e.err != nil || !in.arrived() {
 		return false
 	}
 	if in.loan != nil && len(e.conns.poller.sleepers) == 1 && e.conns.poller.sleepers[0].woken.Load() {
@@ -166,33 +158,13 @@ func (in *inlet) readOne(f *frame.Frame, timer *time.Timer) bool {
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// place returns the buffer for the payload of a frame: the buffer of the matching receive if it is
-// already known, or else new memory. Payloads of the protocol's own frames are never given back, so
-// place does not allocate them from the pool. e.mu is held.
-func (in *inlet) place(h frame.Header) []byte {
-	switch {
-	case in.link != nil:
-		if b := in.e.direct.claim(in.link, h); b != nil {
-			return b
-		}
-	case h.Kind != frame.Data:
-		return make([]byte, h.Size)
-	}
-	return in.e.payloads.room(int(h.Size))
-}
-
-// arrived processes a frame, and reports whether the engine continues. e.mu is held.
-func (in *inlet) arrived(f *frame.Frame) bool {
+// arrived processes the frame of in, and reports whether the engine continues. e.mu is held.
+func (in *inlet) arrived() bool {
 	e := in.e
-	var err error
-	if in.link != nil {
-		err = e.direct.arrived(in, f)
-	} else {
-		err = e.protected.arrived(in.from, f)
+	if err := in.handler.Arrived(&in.frame); err != nil {
+		e.fail(Violation(in.from, err))
 	}
-	if err != nil {
-		e.fail(protocolError(in.from, err))
-	}
+	in.frame.Payload = nil
 	return e.err == nil
 }
 
@@ -200,11 +172,11 @@ func (in *inlet) arrived(f *frame.Frame) bool {
 func (in *inlet) lost(err error) {
 	in.receiver.Close()
 	if !isEnd(err) && in.e.view.Live(in.from) {
-		in.e.fail(protocolError(in.from, err))
+		in.e.fail(Violation(in.from, err))
 	}
 }
 
-// protocolError returns the error for a protocol violation by process from.
-func protocolError(from view.Process, err error) error {
+// Violation returns the error for a protocol violation by process from.
+func Violation(from view.Process, err error) error {
 	return fmt.Errorf("process %v violated the protocol: %w", from, err)
 }

@@ -29,7 +29,7 @@ type interruptible interface{ Interrupt() }
 type loan struct {
 	lent     bool
 	borrowed bool
-	borrower *waiter
+	borrower *Waiter
 	borrows  uint64        // number of times the inlet has been borrowed
 	recall   chan struct{} // has capacity 1; signals that the inlet's goroutine should read again
 	alloc    func(frame.Header) []byte
@@ -65,7 +65,7 @@ func (in *inlet) lend(timer *time.Timer) {
 
 // lender returns the inlet that r waits for, if it is lent and not borrowed.
 func (c *connections) lender(r *Request) *inlet {
-	if len(c.poller.lent) == 0 || r.Source == AnySource || r.whole || len(c.poller.sleepers) > 0 {
+	if len(c.poller.lent) == 0 || r.Source == AnySource || r.Whole || len(c.poller.sleepers) > 0 {
 		return nil
 	}
 	from, ok := c.e.view.Master(r.Source)
@@ -81,7 +81,7 @@ func (c *connections) lender(r *Request) *inlet {
 
 // borrow reads one frame from in. It returns early when w is woken. e.mu is held at the beginning
 // and the end.
-func (in *inlet) borrow(w *waiter) {
+func (in *inlet) borrow(w *Waiter) {
 	e := in.e
 	l := in.loan
 	l.borrowed, l.borrower = true, w
@@ -90,7 +90,8 @@ func (in *inlet) borrow(w *waiter) {
 	w.woken.Store(false)
 	w.reading = in
 	e.mu.Unlock()
-	f, err := in.receiver.Receive(l.alloc)
+	var err error
+	in.frame, err = in.receiver.Receive(l.alloc)
 	e.mu.Lock()
 	w.reading = nil
 	l.borrowed, l.borrower = false, nil
@@ -98,7 +99,7 @@ func (in *inlet) borrow(w *waiter) {
 	case err == nil:
 		if e.err == nil { // send the resulting frames before the program continues
 			e.conns.deferWrites(in.from.Rank)
-			in.arrived(&f)
+			in.arrived()
 			e.conns.writeTo(in.from.Rank)
 		}
 	case !errors.Is(err, channel.ErrInterrupted):
@@ -132,7 +133,7 @@ func (p *poller) recallAll() {
 func (p *poller) wakeBorrowers() {
 	for _, in := range p.lent {
 		if in.loan.borrowed {
-			in.loan.borrower.wake()
+			in.loan.borrower.Wake()
 		}
 	}
 }

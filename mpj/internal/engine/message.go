@@ -4,9 +4,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/frame"
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // MaxMessage is the length in bytes of the longest message.
@@ -20,18 +18,15 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	if err := e.sendable(dest, payload); err != nil {
 		return err
 	}
-	if e.sendAtOnce(context, dest, tag, payload, mode) {
+	if e.transport.TrySend(context, dest, tag, payload, mode) {
 		return nil
 	}
 	r := e.spares.request()
-	if e.protected == nil { // otherwise protect sets it
-		e.conns.deferWrites(dest)
-	}
-	e.sendLater(r, context, dest, tag, payload, mode)
-	e.conns.writeTo(dest)
+	r.Attended = true
+	e.transport.Send(r, context, dest, tag, payload, mode)
 	err := e.wait(r)
 	if err == nil {
-		err = r.err
+		err = r.Err
 		e.spares.recycle(r)
 	}
 	return err
@@ -44,11 +39,11 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode
 	if err := e.sendable(dest, payload); err != nil {
 		return nil, err
 	}
-	if e.sendAtOnce(context, dest, tag, payload, mode) {
+	if e.transport.TrySend(context, dest, tag, payload, mode) {
 		return &e.spares.sent, nil
 	}
 	r := new(Request)
-	e.sendLater(r, context, dest, tag, payload, mode)
+	e.transport.Send(r, context, dest, tag, payload, mode)
 	e.conns.poller.leave()
 	return r, nil
 }
@@ -77,87 +72,18 @@ func (e *Engine) reachable(rank int) bool {
 	return false
 }
 
-// sendAtOnce sends the message if it can be sent without waiting, and reports whether it was sent.
-func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte, mode Mode) bool {
-	switch {
-	case mode == Synchronous:
-		return false
-	case e.protected != nil:
-		return e.protected.windows.sendAtOnce(context, dest, tag, payload)
-	case dest == e.self.Rank:
-		return e.direct.sendToSelf(e.mailbox(context), context, tag, payload)
-	}
-	o := e.conns.outlet(view.Process{Rank: dest})
-	if !o.eager(len(payload)) {
-		return false
-	}
-	e.direct.sendEagerly(o, context, tag, payload)
-	return true
-}
-
-// sendLater sends the message. When the send ends, r is done and payload may be reused.
-func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
-	switch {
-	case e.protected == nil:
-		r.Source = dest // the rank whose answer r waits for
-		if mode == Standard && dest != e.self.Rank && e.direct.sendPinned(r, e.conns.outlet(view.Process{Rank: dest}), context, tag, payload) {
-			return
-		}
-		e.direct.announce(r, context, dest, tag, payload)
-	case mode == Synchronous:
-		e.protected.windows.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload), Sync: true})
-	default:
-		e.protected.windows.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.payloads.copyOf(payload)})
-	}
-}
-
 // post posts receive r. e.mu is held.
 func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.err != nil {
 		return e.err
 	}
 	r.context, r.Source, r.Tag, r.Owner = context, source, tag, r
-	b := e.mailbox(context)
-	if e.protected == nil {
-		if m, result := b.Post(&r.Recv, true); result == match.Matched {
-			e.direct.give(r, m)
-		} else if b.notice && tag == AnyTag {
-			b.endPost(r, ErrNotice)
-		}
-		return nil
-	}
-	if source == AnySource {
-		r.Wild = &match.Wild{Point: match.Point(e.nextPoint(context))}
-		if err := e.protected.decisions.preset(r); err != nil {
-			return err
-		}
-	}
-	m, result := b.Post(&r.Recv, e.protected.decisions.decider)
-	e.protected.matched(r, m, result)
-	return nil
-}
-
-// preset prepares wildcard r. If its outcome is already known, r becomes exact; if another process
-// decides, r waits for the outcome.
-func (ds *decisions) preset(r *Request) error {
-	point := r.point()
-	if outcome, ok := ds.early[point]; ok {
-		delete(ds.early, point)
-		source, seq, err := ds.decodeName(outcome)
-		if err != nil {
-			ds.p.fail(err)
-			return err
-		}
-		r.Assign(source, seq)
-	} else if !ds.decider {
-		ds.open[point] = &decision{request: r}
-	}
-	return nil
+	return e.transport.Post(r, e.mailbox(context))
 }
 
 // Irecv posts a receive into buf.
 func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Request, error) {
-	r := &Request{buf: buf}
+	r := &Request{Buf: buf}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.post(r, context, source, tag); err != nil {
@@ -171,7 +97,7 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.spares.request()
-	r.buf = buf
+	r.Buf = buf
 	err := e.post(r, context, source, tag)
 	if err == nil {
 		err = e.wait(r)
@@ -186,9 +112,9 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 		e.mu.Unlock()
 		return Status{}, err
 	}
-	if p := r.payload; len(p) <= shortPayload { // even if the payload is already in the caller's buffer
+	if p := r.Payload; len(p) <= shortPayload { // even if the payload is already in the caller's buffer
 		s, err := r.result()
-		if p != nil && r.payload == nil {
+		if p != nil && r.Payload == nil {
 			e.payloads.giveBack(p)
 		}
 		e.spares.recycle(r)
@@ -205,11 +131,11 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 
 // RecvWhole receives a message of any length.
 func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, Status, error) {
-	r := &Request{whole: true}
+	r := &Request{Whole: true}
 	if err := e.receiveNow(r, context, source, tag); err != nil {
 		return nil, Status{}, err
 	}
-	return r.payload, r.status, r.err
+	return r.Payload, r.Status, r.Err
 }
 
 // receiveNow posts r and waits until it is done.
@@ -226,7 +152,7 @@ func (e *Engine) receiveNow(r *Request, context uint32, source int, tag int32) e
 func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
 	e.mu.Lock()
 	r := e.spares.request()
-	r.buf = recv
+	r.Buf = recv
 	return e.received(r, e.exchange(r, context, dest, sendTag, send, source, recvTag))
 }
 
@@ -238,11 +164,11 @@ func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, s
 	if err := e.post(r, context, source, recvTag); err != nil {
 		return err
 	}
-	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
+	if e.transport.TrySend(context, dest, sendTag, send, Standard) {
 		return e.wait(r)
 	}
 	s := e.spares.request()
-	e.sendLater(s, context, dest, sendTag, send, Standard)
+	e.transport.Send(s, context, dest, sendTag, send, Standard)
 	if err := e.wait(s); err != nil {
 		return err
 	}

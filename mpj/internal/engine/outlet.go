@@ -8,68 +8,57 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An outlet is the sending side of the channel to one process: a queue of frames, and the channel. A
+// An Outlet is the sending side of the channel to one process: a queue of frames, and the channel. A
 // goroutine that makes progress writes a ring. The outlet's own goroutine writes any other channel
-// or, when that goroutine is idle, the goroutine of the program that sends. In an engine without a
-// protocol, the queue keeps written frames until the receiver has acknowledged them, because the
-// channel may break.
-type outlet struct {
+// or, when that goroutine is idle, the goroutine of the program that sends. The transport decides how
+// long the queue keeps written frames, because the channel may break.
+type Outlet struct {
 	e       *Engine
 	to      view.Process
-	queue   []parcel
-	space   []parcel       // start of the queue's memory, with length 0
-	frames  []frame.Frame  // scratch space of writeNow
+	queue   []Parcel
+	space   []Parcel       // start of the queue's memory, with length 0
+	frames  []frame.Frame  // scratch space of WriteNow
 	written int            // number of queued parcels already written to the channel
 	filled  chan struct{}  // has capacity 1; signals a change to the goroutine
 	sender  channel.Sender // nil while no channel is open
-	ring    ringSender     // sender, if it is a ring
-	memory  memorySender   // sender, if the receiver may read this process's memory
+	ring    RingSender     // sender, if it is a ring
+	memory  MemorySender   // sender, if the receiver may read this process's memory
 	writing bool           // a goroutine uses sender
 	pushing bool           // the outlet is in poller.pushing
 	broken  bool           // sender has failed
-	hidden  bool           // the receiver cannot read this process's memory
 	// again reports that the first frames of sender may also have been sent on the previous channel.
 	// So sender may still be reading them after they have been acknowledged.
 	again bool
 	// dropped reports that the engine sends no more frames to this process.
 	dropped bool
 
-	// Without a protocol:
-	seq       uint64         // number of the last frame
-	arrived   uint64         // number of the last acknowledged frame
-	limits    channel.Limits // limits of its channel
-	credit    int            // bytes that may still be sent eagerly
-	granted   uint32         // bytes that the receiver has reported as consumed so far
-	announced map[uint64]*Request
-	uncounted uint64 // number of frames sent by SendUncounted
-
-	opened time.Time     // time when a channel was last opened
-	wait   time.Duration // delay before the next attempt
+	limits channel.Limits // of its channel
+	opened time.Time      // time when a channel was last opened
+	wait   time.Duration  // delay before the next attempt
 }
 
-// A parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and the
-// send that owns it, if any, is done. With a protocol or a ring, and for an Ack, a parcel leaves the
-// queue when it has been written; otherwise when the receiver has acknowledged it. A dropped outlet
-// ends all its parcels.
-type parcel struct {
+// A Parcel is a frame in a queue. When it leaves the queue, the engine releases its payload, and the
+// send that owns it, if any, is done. On a ring, a parcel leaves the queue when it has been written;
+// otherwise when the transport says so. A dropped outlet ends all its parcels.
+type Parcel struct {
 	frame.Frame
-	pooled bool
-	owner  *Request
+	Pooled bool
+	Owner  *Request
 }
 
 func size(f frame.Frame) int { return frame.HeaderSize + int(f.Size) }
 
 // outlet returns the outlet to p, and creates it if necessary. e.mu is held.
-func (c *connections) outlet(p view.Process) *outlet {
+func (c *connections) outlet(p view.Process) *Outlet {
 	if o := c.outlets[c.index(p)]; o != nil {
 		return o
 	}
 	return c.newOutlet(p)
 }
 
-func (c *connections) newOutlet(p view.Process) *outlet {
+func (c *connections) newOutlet(p view.Process) *Outlet {
 	e := c.e
-	o := &outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
+	o := &Outlet{e: e, to: p, filled: make(chan struct{}, 1), limits: unopened}
 	c.outlets[c.index(p)] = o
 	if !e.view.Live(p) || e.err != nil { // p or this process has ended, so the outlet sends no frames
 		o.dropped = true
@@ -80,10 +69,10 @@ func (c *connections) newOutlet(p view.Process) *outlet {
 	return o
 }
 
-// put appends a parcel to the queue of o. It writes the parcel to a ring, or signals the goroutine
+// Put appends a parcel to the queue of o. It writes the Parcel to a ring, or signals the goroutine
 // of o, or leaves the writing to the caller: see deferWrites. e.mu is held.
-func (o *outlet) put(p parcel) {
-	if !o.queueUp(p) {
+func (o *Outlet) Put(p Parcel) {
+	if !o.QueueUp(p) {
 		return
 	}
 	c := &o.e.conns
@@ -97,11 +86,11 @@ func (o *outlet) put(p parcel) {
 	c.poller.pushLater(o)
 }
 
-// queueUp appends a parcel to the queue of o. If o is dropped, it ends the parcel and returns
+// QueueUp appends a parcel to the queue of o. If o is dropped, it ends the Parcel and returns
 // false.
-func (o *outlet) queueUp(p parcel) bool {
+func (o *Outlet) QueueUp(p Parcel) bool {
 	if o.dropped {
-		o.done(p)
+		o.e.transport.Sent(p)
 		return false
 	}
 	if o.queue = append(o.queue, p); cap(o.queue) > cap(o.space) {
@@ -111,7 +100,7 @@ func (o *outlet) queueUp(p parcel) bool {
 	return true
 }
 
-func (o *outlet) signal() {
+func (o *Outlet) signal() {
 	select {
 	case o.filled <- struct{}{}:
 	default:
@@ -119,7 +108,7 @@ func (o *outlet) signal() {
 }
 
 // push moves queued frames into the ring of o while there is room.
-func (o *outlet) push() {
+func (o *Outlet) push() {
 	n := 0
 	for n < len(o.queue) && !o.dropped {
 		done, err := o.ring.TrySend(o.queue[n].Frame)
@@ -132,19 +121,19 @@ func (o *outlet) push() {
 		}
 		n++
 	}
-	o.pop(n)
+	o.Pop(n)
 }
 
-// pop removes and ends the first n parcels of o. e.mu is held.
-func (o *outlet) pop(n int) {
+// Pop removes and ends the first n parcels of o. e.mu is held.
+func (o *Outlet) Pop(n int) {
 	if n == 0 {
 		return
 	}
 	e := o.e
 	for i := range n {
-		o.done(o.queue[i])
+		e.transport.Sent(o.queue[i])
 		e.conns.queued -= size(o.queue[i].Frame)
-		o.queue[i] = parcel{}
+		o.queue[i] = Parcel{}
 	}
 	o.written = max(0, o.written-n)
 	if o.queue = o.queue[n:]; len(o.queue) == 0 {
@@ -156,44 +145,76 @@ func (o *outlet) pop(n int) {
 // relieve ends the waits that a shorter queue may end. It is called while frames are written, so it
 // sends none. e.mu is held.
 func (e *Engine) relieve() {
-	if e.protected != nil {
-		e.protected.windows.relieve()
-	}
-	e.flush.wake()
-}
-
-// done ends one parcel.
-func (o *outlet) done(p parcel) {
-	e := o.e
-	switch {
-	case p.pooled:
-		e.payloads.giveBack(p.Payload)
-	case e.protected != nil:
-		e.protected.retained.release(p.Payload)
-	}
-	if p.owner != nil {
-		e.direct.bodyDone()
-		p.owner.body = nil
-		p.owner.finish()
-	}
+	e.transport.Relieve()
+	e.flush.Wake()
 }
 
 // drop stops the writing to a process that has left the view, or to any process when the engine
 // stops. It ends all sends and receives that wait for that process. e.mu is held.
-func (o *outlet) drop() {
+func (o *Outlet) drop() {
 	if o.dropped {
 		return
 	}
 	o.dropped = true
 	if o.writing { // memory that is being written must not be reused
 		for i := range o.written {
-			o.queue[i].Payload, o.queue[i].pooled = nil, false
+			o.queue[i].Payload, o.queue[i].Pooled = nil, false
 		}
 	}
-	o.pop(len(o.queue))
-	o.e.direct.drop(o)
+	o.Pop(len(o.queue))
+	o.e.transport.Gone(o)
 	if o.sender != nil {
 		o.sender.Close()
 	}
 	o.signal()
 }
+
+// unopened contains the limits of an outlet whose channel is not open yet.
+var unopened = channel.Limits{Copied: 64 << 10}
+
+// To returns the process to which o sends.
+func (o *Outlet) To() view.Process { return o.to }
+
+// Keep removes from the queue of o, whose channel is new, the frames for whose headers keep returns
+// false. The channel carries the other frames, including those that the previous channel has carried.
+func (o *Outlet) Keep(keep func(h frame.Header) bool) {
+	var kept []Parcel
+	for _, p := range o.queue {
+		if keep(p.Header) {
+			kept = append(kept, p)
+		}
+	}
+	o.Pop(len(o.queue))
+	for _, p := range kept {
+		o.QueueUp(p)
+	}
+}
+
+// Dropped reports whether the engine sends no more frames to the process of o.
+func (o *Outlet) Dropped() bool { return o.dropped }
+
+// IsOpen reports whether o has a channel.
+func (o *Outlet) IsOpen() bool { return o.sender != nil }
+
+// Limits returns the limits of the channel of o.
+func (o *Outlet) Limits() *channel.Limits { return &o.limits }
+
+// Ring returns the channel of o if it is a ring, or else nil.
+func (o *Outlet) Ring() RingSender { return o.ring }
+
+// Memory returns the channel of o if the receiver may read this process's memory, or else nil.
+func (o *Outlet) Memory() MemorySender { return o.memory }
+
+// Queued returns the number of frames in the queue of o.
+func (o *Outlet) Queued() int { return len(o.queue) }
+
+// Header returns the header of a frame in the queue of o.
+func (o *Outlet) Header(i int) *frame.Header { return &o.queue[i].Header }
+
+// Written returns the number of frames at the start of the queue of o that have been written to its
+// channel.
+func (o *Outlet) Written() int { return o.written }
+
+// Repeats reports whether the channel of o may still be reading frames that have been acknowledged,
+// because the previous channel may also have carried them.
+func (o *Outlet) Repeats() bool { return o.again && o.writing }

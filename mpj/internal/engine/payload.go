@@ -32,16 +32,16 @@ func allocate(size int) []byte {
 	return make([]byte, size, 1<<power)
 }
 
-// release takes back a payload that is no longer used.
-func release(payload []byte) {
+// Release takes back a payload that is no longer used.
+func Release(payload []byte) {
 	power := bits.Len(uint(cap(payload))) - 1
 	if power >= smallestKept && power <= largestKept && cap(payload) == 1<<power {
 		kept[power].Put(unsafe.SliceData(payload))
 	}
 }
 
-// duplicate returns a copy of payload.
-func duplicate(payload []byte) []byte {
+// Duplicate returns a copy of payload.
+func Duplicate(payload []byte) []byte {
 	b := allocate(len(payload))
 	copy(b, payload)
 	return b
@@ -51,7 +51,7 @@ func duplicate(payload []byte) []byte {
 // A sync.Pool of slices would allocate whenever a slice is returned to it.
 const (
 	shortPayload = 1 << 10 // bytes
-	shortsKept   = 2 * ackFrames
+	shortsKept   = 128     // two batches of messages that are acknowledged together
 )
 
 // A payloadPool is that pool. For longer payloads it uses the pools of all engines. It needs nothing
@@ -104,8 +104,13 @@ func (p *payloadPool) room(size int) []byte {
 func (p *payloadPool) giveBack(b []byte) {
 	switch {
 	case cap(b) != shortPayload:
-		release(b)
+		Release(b)
 	case len(p.shorts) < shortsKept:
 		p.shorts = append(p.shorts, b[:0])
 	}
+}
+
+// Reusable reports whether the memory of a payload from a pool is worth giving back.
+func Reusable(payload []byte) bool {
+	return len(payload) >= 1<<smallestKept || len(payload) > 0 && cap(payload) == shortPayload
 }

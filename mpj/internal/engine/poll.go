@@ -24,15 +24,26 @@ type (
 		Arrived() bool // like Ready, but does not detect the end; a single load
 		TryReceive(alloc func(frame.Header) []byte) (frame.Frame, bool, error)
 	}
-	ringSender interface {
+	RingSender interface {
 		TrySend(frame.Frame) (done bool, err error)
 	}
 )
 
+// A MemorySender is a ring whose receiver may read the payloads of this process.
+type MemorySender interface {
+	Address(payload []byte) uint64
+}
+
+// A MemoryReader is the receiving end of a MemorySender.
+type MemoryReader interface {
+	CanRead() bool
+	ReadMemory(address uint64, b []byte) error
+}
+
 // A poller makes progress on rings and lets the goroutines of the program sleep. It hides which
 // goroutine polls, and for how long, the bell, and the sleeping goroutines. It needs from the
 // engine: the mutex, which guards it, and the number of pending payloads (bodies). It also needs
-// arrived and lost of an inlet, push of an outlet, and next of a fetch, which process what the
+// arrived and lost of an inlet, and push of an outlet, which process what the
 // poller finds. It is in one of three states, which differ in the goroutine that polls:
 //
 //	spinning   a goroutine of the program that waits in a call: the fast case,
@@ -49,18 +60,18 @@ type poller struct {
 
 	inlets  []*inlet // inlets with rings; replaced, never modified
 	next    int      // start of the next pass, so that no inlet is always first
-	pushing []*outlet
-	fetches []*fetch
-	lent    []*inlet // inlets that are lent to the program: see lend.go
-	bodies  int      // payloads that wait for their receive or are being transferred
+	pushing []*Outlet
+	fetches []func() (done bool) // payloads that are read from other processes, piece by piece
+	lent    []*inlet             // inlets that are lent to the program: see lend.go
+	bodies  int                  // payloads that wait for their receive or are being transferred
 
-	sleepers []*waiter // goroutines of the program that sleep
+	sleepers []*Waiter // goroutines of the program that sleep
 	sleeps   uint64    // number of sleeps so far
 
 	polls    uint64 // number of passes so far
 	spinning bool
 	slow     int     // number of waits that should not yield, because a yield was slow
-	awaited  *waiter // waiter of the goroutine that spins
+	awaited  *Waiter // waiter of the goroutine that spins
 	watching bool
 	pumping  bool          // the pump is at the bell, or has not left it yet
 	dozing   bool          // the goroutine that spins sleeps at the bell
@@ -126,7 +137,7 @@ func (p *poller) progress() (moved bool) {
 		moved = p.pushAll() || moved
 	}
 	if len(p.fetches) > 0 && !p.stopped {
-		if p.fetches[0].next() {
+		if p.fetches[0]() {
 			p.fetches = append(p.fetches[:0], p.fetches[1:]...)
 		}
 		moved = true
@@ -148,13 +159,15 @@ const drainMost = 32
 // drain takes frames from a ring.
 func (p *poller) drain(in *inlet) {
 	for range drainMost {
-		f, ok, err := in.ring.TryReceive(in.alloc)
+		var ok bool
+		var err error
+		in.frame, ok, err = in.ring.TryReceive(in.alloc)
 		if err != nil {
 			p.removeRing(in)
 			in.lost(err)
 			return
 		}
-		if !ok || !in.arrived(&f) || p.awaited != nil && p.awaited.woken.Load() {
+		if !ok || !in.arrived() || p.awaited != nil && p.awaited.woken.Load() {
 			return
 		}
 	}
@@ -177,7 +190,7 @@ func (p *poller) pushAll() (moved bool) {
 }
 
 // pushLater makes progress push the frames that are left in the queue of o.
-func (p *poller) pushLater(o *outlet) {
+func (p *poller) pushLater(o *Outlet) {
 	if len(o.queue) > 0 && !o.pushing {
 		o.pushing = true
 		p.pushing = append(p.pushing, o)
@@ -188,7 +201,7 @@ func (p *poller) pushLater(o *outlet) {
 func (p *poller) addRing(in *inlet) {
 	p.inlets = append(p.inlets[:len(p.inlets):len(p.inlets)], in)
 	p.wakeSleepers()
-	p.awaited.wake()
+	p.awaited.Wake()
 	p.rest()
 	p.watch()
 }
@@ -208,7 +221,7 @@ func (p *poller) removeRing(in *inlet) {
 func (p *poller) stop() {
 	p.stopped = true
 	p.wakeSleepers()
-	p.awaited.wake()
+	p.awaited.Wake()
 	if p.bell != nil {
 		p.bell.Disarm()
 	}
@@ -216,7 +229,7 @@ func (p *poller) stop() {
 
 // sleep returns when w has been woken. The pump polls meanwhile. p.mu is held at the beginning and
 // the end. A goroutine that wakes w also holds p.mu.
-func (p *poller) sleep(w *waiter) {
+func (p *poller) sleep(w *Waiter) {
 	p.number(w)
 	p.sleepers = append(p.sleepers, w)
 	p.watch()
@@ -230,14 +243,14 @@ func (p *poller) sleep(w *waiter) {
 }
 
 // number gives the next sleep, which is that of w, its number.
-func (p *poller) number(w *waiter) {
+func (p *poller) number(w *Waiter) {
 	p.sleeps++
 	w.number = p.sleeps
 }
 
 func (p *poller) wakeSleepers() {
 	for _, w := range p.sleepers {
-		w.wake()
+		w.Wake()
 	}
 }
 
@@ -249,7 +262,7 @@ func (p *poller) unattended() bool { return p.pumping && !p.spinning && len(p.sl
 
 // asleep returns the waiters of the goroutines that sleep. It returns false if another goroutine
 // spins.
-func (p *poller) asleep() (all []*waiter, known bool) {
+func (p *poller) asleep() (all []*Waiter, known bool) {
 	all = slices.Clone(p.sleepers)
 	if p.dozing {
 		all = append(all, p.awaited)

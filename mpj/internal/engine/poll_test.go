@@ -19,8 +19,8 @@ func TestLeaveHandsPendingTransfersToThePump(t *testing.T) {
 	}{
 		{"nothing", poller{}, false, false},
 		{"payload", poller{bodies: 1}, true, true},
-		{"full ring", poller{pushing: []*outlet{{}}}, true, true},
-		{"sleeping goroutine", poller{sleepers: []*waiter{{}}}, true, true},
+		{"full ring", poller{pushing: []*Outlet{{}}}, true, true},
+		{"sleeping goroutine", poller{sleepers: []*Waiter{{}}}, true, true},
 		{"payload, and a goroutine spins", poller{bodies: 1, spinning: true}, false, true},
 	} {
 		p, lent := tt.pending, &inlet{loan: &loan{lent: true, recall: make(chan struct{}, 1)}}

@@ -9,10 +9,10 @@ import (
 // Probe waits for a message that a receive from source with tag would take, and describes it. With a
 // named source, the message is the same at all replicas; with AnySource, the result is a decision.
 func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
+	defer w.Put()
 	b := e.mailbox(context)
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
@@ -23,9 +23,9 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 		err := e.await(w, func() bool {
 			var m *message
 			if m, there = b.Probe(source, tag); there {
-				found = statusOf(*m)
+				found = StatusOf(*m)
 			}
-			return there || e.over(source)
+			return there || e.finished.over(source)
 		})
 		if err == nil && !there {
 			err = &engineapi.FinalizedError{Rank: source}
@@ -33,7 +33,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 		return found, err
 	}
 	w.choice = choice{kind: probedStatus, waits: true, box: b, source: source, tag: tag}
-	values, err := e.decide(e.nextPoint(context), w)
+	values, err := e.transport.Decide(context, w)
 	if err != nil || len(values) != 3 {
 		return Status{}, orMalformed(err)
 	}
@@ -44,22 +44,22 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 // with a named source.
 func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok bool, err error) {
 	defer func() { yieldUnless(ok) }()
-	w := waiters.Get().(*waiter)
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.put()
+	defer w.Put()
 	b := e.mailbox(context)
 	w.choice = choice{kind: probedStatus, box: b, source: source, tag: tag}
-	values, err := e.decide(e.nextPoint(context), w)
+	values, err := e.transport.Decide(context, w)
 	if err != nil || len(values) == 0 {
 		return Status{}, false, err
 	}
 	if len(values) != 3 {
-		return Status{}, false, errMalformed
+		return Status{}, false, ErrMalformed
 	}
 	return statusFrom(values), true, nil
 }
 
-func (b *mailbox) forgetProbe(w *waiter) {
-	b.probes = slices.DeleteFunc(b.probes, func(p *waiter) bool { return p == w })
+func (b *Mailbox) forgetProbe(w *Waiter) {
+	b.probes = slices.DeleteFunc(b.probes, func(p *Waiter) bool { return p == w })
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
 )
 
 // A shared opens the only channel that each of two processes needs.
@@ -56,7 +57,7 @@ func joinRings(rank int, files []*os.File, reading channel.Reading) (*engine.Eng
 	r.SetReading(reading)
 	start := time.Now()
 	e := engine.New(context.Background(), engine.Config{
-		Self: view.Process{Rank: rank}, View: view.New(2, 1), Opener: shared{s}, Bell: own,
+		Self: view.Process{Rank: rank}, View: view.New(2, 1), Transport: direct.New, Opener: shared{s}, Bell: own,
 		Clock: func() time.Duration { return time.Since(start) },
 	})
 	e.Accept(view.Process{Rank: 1 - rank}, r)
@@ -76,7 +77,7 @@ func joinSocket(rank int, files []*os.File) (*engine.Engine, error) {
 	}
 	start := time.Now()
 	e := engine.New(context.Background(), engine.Config{
-		Self: view.Process{Rank: rank}, View: view.New(2, 1), Opener: shared{channel.NewStreamSender(out)},
+		Self: view.Process{Rank: rank}, View: view.New(2, 1), Transport: direct.New, Opener: shared{channel.NewStreamSender(out)},
 		Clock: func() time.Duration { return time.Since(start) },
 	})
 	e.Accept(view.Process{Rank: 1 - rank}, channel.NewStreamReceiver(in))
@@ -144,7 +145,7 @@ func joinTCP(rank int, files []*os.File) (*engine.Engine, error) {
 	start := time.Now()
 	opener := &later{conn: conns[rank], self: self, other: keys[rank]}
 	e := engine.New(context.Background(), engine.Config{
-		Self: view.Process{Rank: rank}, View: view.New(2, 1), Opener: opener,
+		Self: view.Process{Rank: rank}, View: view.New(2, 1), Transport: direct.New, Opener: opener,
 		Clock: func() time.Duration { return time.Since(start) },
 	})
 	e.Accept(view.Process{Rank: 1 - rank}, channel.OpenTCPReceiver(conns[1-rank], self, keys[1-rank]))

@@ -1,51 +1,52 @@
 package engine
 
 import (
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/match"
 )
 
 // A Request is a pending send or receive, or an operation of the caller. It belongs to the engine
-// until it is done.
+// until it is done. The exported fields are for the transport.
 type Request struct {
-	// For a receive. With a protocol, a wildcard receive has a Wild.
+	// For a receive. If replicas agree on it, it has a Wild.
 	match.Recv
-	buf   []byte
-	whole bool     // takes a message of any length, in a new buffer
-	hold  *message // for Mprobe: takes the message, whose payload is received later
+	Buf   []byte
+	Whole bool     // takes a message of any length, in a new buffer
+	Hold  *message // for Mprobe: takes the message, whose payload is received later
 
 	// For a send to rank Source whose payload waits for its receive:
 	context   uint32 // set for a receive, too
-	body      []byte
-	announced bool              // announced, but the receiver has not requested it
-	address   [addressSize]byte // address of body, for the announcement
+	Body      []byte
+	Announced bool              // announced, but the receiver has not requested it
+	Address   [AddressSize]byte // address of Body, for the announcement
 
+	Attended  bool // the caller of the send waits for it at once, so it may write the frames itself
 	operation bool // completed by Finish
 
 	done    bool
-	err     error // reason of the failure, or nil
-	status  Status
-	payload []byte // received, not yet copied to buf
-	waiter  *waiter
+	Err     error // reason of the failure, or nil
+	Status  Status
+	Payload []byte // received, not yet copied to Buf
+	waiter  *Waiter
 }
 
-// point returns the point of a receive with a Wild.
-func (r *Request) point() protection.Point { return protection.Point(r.Wild.Point) }
+// AddressSize is the length in bytes of an address in another process's memory.
+const AddressSize = 8
 
-// complete ends receive r with m, whose payload has arrived.
-func (r *Request) complete(m message) {
-	r.status = statusOf(m)
-	if r.hold != nil {
-		*r.hold = m
+// Complete ends receive r with m, whose payload has arrived.
+func (r *Request) Complete(m message) {
+	r.Status = StatusOf(m)
+	if r.Hold != nil {
+		*r.Hold = m
 	} else {
-		r.payload = m.Payload
+		r.Payload = m.Payload
 	}
-	r.finish()
+	r.Finish()
 }
 
-func (r *Request) finish() {
+// Finish ends r. Its result is set.
+func (r *Request) Finish() {
 	r.done = true
-	r.waiter.wake()
+	r.waiter.Wake()
 }
 
 // wait waits until r is done. e.mu is held.
@@ -78,24 +79,24 @@ func (e *Engine) wait(r *Request) error {
 // result returns the result of r. If the received payload is not in the buffer of r yet, result
 // copies it there, in the program's own goroutine, without delaying the engine.
 func (r *Request) result() (Status, error) {
-	if r.err != nil {
-		return r.status, r.err
+	if r.Err != nil {
+		return r.Status, r.Err
 	}
-	if r.whole || r.payload == nil {
-		return r.status, r.truncated()
+	if r.Whole || r.Payload == nil {
+		return r.Status, r.truncated()
 	}
 	if err := r.truncated(); err != nil {
-		return r.status, err
+		return r.Status, err
 	}
-	copy(r.buf, r.payload)
-	release(r.payload)
-	r.payload = nil
-	return r.status, nil
+	copy(r.Buf, r.Payload)
+	Release(r.Payload)
+	r.Payload = nil
+	return r.Status, nil
 }
 
 func (r *Request) truncated() error {
-	if !r.whole && r.hold == nil && r.status.Size > len(r.buf) {
-		return &TruncateError{Status: r.status, Capacity: len(r.buf)}
+	if !r.Whole && r.Hold == nil && r.Status.Size > len(r.Buf) {
+		return &TruncateError{Status: r.Status, Capacity: len(r.Buf)}
 	}
 	return nil
 }
@@ -112,14 +113,14 @@ func (e *Engine) Wait(r *Request) (Status, error) {
 }
 
 // Begin returns a request that the caller completes with Finish.
-func (e *Engine) Begin() *Request { return &Request{whole: true, operation: true} }
+func (e *Engine) Begin() *Request { return &Request{Whole: true, operation: true} }
 
 // Finish completes a request that Begin returned.
 func (e *Engine) Finish(r *Request, s Status, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r.status, r.err = s, err
-	r.finish()
+	r.Status, r.Err = s, err
+	r.Finish()
 }
 
 // Go runs f in a goroutine that Close waits for. Once the engine has stopped, all its methods fail,
@@ -137,14 +138,29 @@ func (e *Engine) Cancel(r *Request) error {
 	if e.err != nil {
 		return e.err
 	}
-	if e.protected != nil {
+	canceller, ok := e.transport.(Canceller)
+	if !ok {
 		return ErrReplicated
 	}
 	e.conns.poller.advance()
 	if r.Posted() {
-		e.mailbox(r.context).Withdraw(&r.Recv)
-		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}
-		r.finish()
+		canceller.Cancel(r)
 	}
 	return nil
+}
+
+// Context returns the communication context of r.
+func (r *Request) Context() uint32 { return r.context }
+
+// Announce makes r a send of payload to a rank that will request the payload.
+func (r *Request) Announce(context uint32, dest int, tag int32, payload []byte) {
+	r.context, r.Source, r.Tag = context, dest, tag
+	r.Body, r.Announced = payload, true
+}
+
+// Detached returns a copy of r, a send whose caller no longer waits, with a copy of its payload.
+func (r *Request) Detached() *Request {
+	rest := *r
+	rest.Body, rest.Err, rest.waiter = Duplicate(r.Body), nil, nil
+	return &rest
 }

@@ -7,39 +7,29 @@ import "runtime"
 
 // Waitany waits until one of the requests is done and returns its index.
 func (e *Engine) Waitany(rs []*Request) (int, error) {
-	if e.protected == nil {
-		return e.waitDirect(rs)
+	i, err := e.decideFirst(rs, true)
+	if err == nil && i < 0 {
+		err = ErrMalformed
 	}
-	done, err := e.decideRequests(rs, choice{kind: firstDone, waits: true})
-	if err != nil || len(done) != 1 {
-		return -1, orMalformed(err)
-	}
-	return done[0], nil
+	return i, err
 }
 
-// waitDirect is Waitany in an engine without a protocol.
-func (e *Engine) waitDirect(rs []*Request) (int, error) {
-	w := waiters.Get().(*waiter)
+// decideFirst decides which request is the first that is done. It returns its index, or -1 if there
+// is none.
+func (e *Engine) decideFirst(rs []*Request, waits bool) (int, error) {
+	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w.requests = rs
-	for _, r := range rs {
-		r.waiter = w
+	defer w.Put()
+	values, err := e.decideAmong(w, rs, choice{kind: firstDone, waits: waits})
+	switch {
+	case err != nil || len(values) == 0:
+		return -1, err
+	case len(values) > 1 || values[0] >= uint64(len(rs)):
+		e.fail(ErrMalformed)
+		return -1, ErrMalformed
 	}
-	found := -1
-	err := e.await(w, func() bool {
-		if found = indexDone(rs); found < 0 && e.allUnmatchable(rs) {
-			found = 0
-		}
-		return found >= 0
-	})
-	for _, r := range rs {
-		r.waiter = nil
-	}
-	if err == nil {
-		w.put()
-	}
-	return found, err
+	return int(values[0]), nil
 }
 
 func indexDone(rs []*Request) int {
@@ -59,16 +49,9 @@ func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
 
 // Testany returns the index of a request that is done, or -1.
 func (e *Engine) Testany(rs []*Request) (int, error) {
-	if e.protected == nil {
-		i, err := e.look(func() int { return indexDone(rs) })
-		yieldUnless(i >= 0)
-		return i, err
-	}
-	done, err := e.decideRequests(rs, choice{kind: firstDone})
-	if err != nil || len(done) == 0 {
-		return -1, err
-	}
-	return done[0], nil
+	i, err := e.decideFirst(rs, false)
+	yieldUnless(i >= 0)
+	return i, err
 }
 
 // yieldUnless lets other goroutines run after a test that found nothing. Otherwise, a program that
@@ -79,17 +62,6 @@ func yieldUnless(found bool) {
 	}
 }
 
-// look makes progress and returns the result of find.
-func (e *Engine) look(find func() int) (int, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err != nil {
-		return -1, e.err
-	}
-	e.conns.poller.advance()
-	return find(), nil
-}
-
 // Testsome returns the indices of the requests that are done.
 func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 	return e.decideRequests(rs, choice{kind: allDone})
@@ -98,13 +70,14 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 // Testall reports whether all requests are done. At a replica, some may not be done yet when Testall
 // returns true, but they will be: the caller must call Wait for all of them.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
-	if e.protected == nil {
-		pending, err := e.look(func() int { return indexPending(rs) })
-		yieldUnless(pending < 0)
-		return err == nil && pending < 0, err
-	}
-	done, err := e.decideRequests(rs, choice{kind: everyDone})
-	return err == nil && len(done) == len(rs), err
+	w := NewWaiter()
+	e.mu.Lock()
+	values, err := e.decideAmong(w, rs, choice{kind: everyDone})
+	all := err == nil && len(values) == 1
+	w.Put()
+	e.mu.Unlock()
+	yieldUnless(all)
+	return all, err
 }
 
 func indexPending(rs []*Request) int {

@@ -4,7 +4,7 @@ package engine
 // nothing from the engine. The engine's mutex guards it.
 type spares struct {
 	requests []*Request
-	waiters  []*waiter
+	waiters  []*Waiter
 	sent     Request // the request of every send that ended at once; done
 }
 
@@ -31,16 +31,16 @@ func (s *spares) recycle(r *Request) {
 }
 
 // waiter and recycleWaiter get and return a waiter like the pool of all engines, but faster.
-func (s *spares) waiter() *waiter {
+func (s *spares) waiter() *Waiter {
 	if last := len(s.waiters) - 1; last >= 0 {
 		w := s.waiters[last]
 		s.waiters = s.waiters[:last]
 		return w
 	}
-	return waiters.Get().(*waiter)
+	return NewWaiter()
 }
 
-func (s *spares) recycleWaiter(w *waiter) {
+func (s *spares) recycleWaiter(w *Waiter) {
 	w.reset()
 	if len(s.waiters) < spare {
 		s.waiters = append(s.waiters, w)

@@ -44,7 +44,7 @@ const (
 // spin polls the rings until w is woken, or returns false after some time. ring is the inlet that
 // the event must arrive on, or nil if that inlet is no ring or is not known. p.mu is held at the
 // beginning and the end. The caller calls leave afterwards.
-func (p *poller) spin(w *waiter, ring *inlet) (woken bool) {
+func (p *poller) spin(w *Waiter, ring *inlet) (woken bool) {
 	p.rest()
 	p.spinning, w.spinning, p.awaited, w.number = true, true, w, 0
 	woken = p.pollFor(w, ring)
@@ -54,7 +54,7 @@ func (p *poller) spin(w *waiter, ring *inlet) (woken bool) {
 
 // pollFor polls the rings until w is woken or the engine stops. It returns false after some time,
 // and the pump should then poll instead.
-func (p *poller) pollFor(w *waiter, ring *inlet) bool {
+func (p *poller) pollFor(w *Waiter, ring *inlet) bool {
 	limit := yieldTime
 	if p.crowded {
 		limit = crowdedTime
@@ -96,12 +96,12 @@ func (p *poller) pollFor(w *waiter, ring *inlet) bool {
 }
 
 // ringOf returns the inlet of the rank that w waits for, if that inlet is a ring.
-func (c *connections) ringOf(w *waiter) *inlet {
+func (c *connections) ringOf(w *Waiter) *inlet {
 	r := w.request
 	if r == nil || r.operation || r.Source < 0 {
 		return nil
 	}
-	if in := c.inlets[r.Source]; in != nil && in.ring != nil && in.link != nil {
+	if in := c.inlets[r.Source]; in != nil && in.ring != nil && in.sole {
 		return in
 	}
 	return nil
@@ -130,7 +130,7 @@ func (p *poller) progressFrom(first *inlet, round int) (moved bool) {
 
 // pollUnlocked polls without the engine's mutex, and reports whether the caller must make progress
 // or stop waiting.
-func (p *poller) pollUnlocked(first *inlet, w *waiter, round int, yield bool) (found bool) {
+func (p *poller) pollUnlocked(first *inlet, w *Waiter, round int, yield bool) (found bool) {
 	inlets := p.inlets
 	p.mu.Unlock()
 	slow := false
@@ -162,7 +162,7 @@ func yielded() bool {
 // look polls the ring of first, or all rings if first is nil, up to the given number of times. It
 // reports whether it found a frame or w was woken. Between two looks it calls pause, if pause is not
 // nil, and ends early when pause returns false.
-func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool) bool {
+func look(inlets []*inlet, first *inlet, w *Waiter, times int, pause func() bool) bool {
 	for range times {
 		if first == nil {
 			for _, in := range inlets {
@@ -185,7 +185,7 @@ func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool
 
 // doze sleeps at the bell until a ring has data, w is woken or the engine stops. The pump is not at
 // the bell, so only this goroutine sleeps there.
-func (p *poller) doze(w *waiter) {
+func (p *poller) doze(w *Waiter) {
 	p.bell.Arm()
 	defer p.bell.Disarm()
 	if p.progress() || w.woken.Load() || p.stopped {

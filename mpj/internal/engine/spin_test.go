@@ -20,7 +20,7 @@ func (r *silentRing) TryReceive(func(frame.Header) []byte) (f frame.Frame, ok bo
 func TestSpinStopsYieldingAfterASlowYield(t *testing.T) {
 	for _, tt := range []struct{ slowAt, yields int }{{1, 1}, {3, 3}, {99, yieldLooks}} {
 		ring, yields := new(silentRing), 0
-		found := look([]*inlet{{ring: ring}}, nil, new(waiter), yieldLooks, func() bool {
+		found := look([]*inlet{{ring: ring}}, nil, new(Waiter), yieldLooks, func() bool {
 			yields++
 			return yields < tt.slowAt
 		})

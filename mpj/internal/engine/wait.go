@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// A waiter lets one goroutine of the program sleep until a change. A spurious wake-up is harmless,
+// A Waiter lets one goroutine of the program sleep until a change. A spurious wake-up is harmless,
 // because the goroutine checks its condition again. The engine's mutex guards the waiter.
-type waiter struct {
+type Waiter struct {
 	changed  chan struct{} // has capacity 1; signals a change
 	spinning bool          // the goroutine polls woken and does not sleep on changed
 	bell     Bell          // bell at which the goroutine sleeps while spinning, or nil
@@ -25,9 +25,30 @@ type waiter struct {
 	probe    Call
 }
 
-var waiters = sync.Pool{New: func() any { return &waiter{changed: make(chan struct{}, 1)} }}
+var waiters = sync.Pool{New: func() any { return &Waiter{changed: make(chan struct{}, 1)} }}
 
-func (w *waiter) wake() {
+// NewWaiter returns a Waiter, on which the caller calls Put later.
+func NewWaiter() *Waiter { return waiters.Get().(*Waiter) }
+
+// ChooseNumber makes the result of number the choice of w. number must not call the engine.
+func (w *Waiter) ChooseNumber(number func() uint64) {
+	w.choice = choice{kind: chosenNumber, number: number}
+}
+
+// ChooseMessage makes the choice of w the source and the number of the message that a receive from
+// source with tag in b would take now. Without such a message, the outcome is empty.
+func (w *Waiter) ChooseMessage(b *Mailbox, source int, tag int32) {
+	w.choice = choice{kind: probedName, box: b, source: source, tag: tag}
+}
+
+// IsWaitany reports whether the choice of w is that of a wait for the first of several requests.
+func (w *Waiter) IsWaitany() bool { return w.choice.kind == firstDone && w.choice.waits }
+
+// Await records that w waits for any of rs.
+func (w *Waiter) Await(rs []*Request) { w.requests = rs }
+
+// Wake makes the goroutine of w check its condition again. It has no effect if w is nil.
+func (w *Waiter) Wake() {
 	if w == nil {
 		return
 	}
@@ -49,14 +70,14 @@ func (w *waiter) wake() {
 	}
 }
 
-// put returns a waiter to the pool. No goroutine may wake the waiter afterwards.
-func (w *waiter) put() {
+// Put returns a Waiter to the pool. No goroutine may wake the waiter afterwards.
+func (w *Waiter) Put() {
 	w.reset()
 	w.requests, w.probe, w.choice = nil, Call{}, choice{}
 	waiters.Put(w)
 }
 
-func (w *waiter) reset() {
+func (w *Waiter) reset() {
 	if w.stale {
 		w.stale = false
 		select {
@@ -68,7 +89,7 @@ func (w *waiter) reset() {
 
 // await waits until done returns true, and calls it whenever w is woken. e.mu is held, also while
 // done runs, and released while await sleeps.
-func (e *Engine) await(w *waiter, done func() bool) error {
+func (e *Engine) await(w *Waiter, done func() bool) error {
 	for !done() {
 		if e.err != nil {
 			return e.err
@@ -81,7 +102,7 @@ func (e *Engine) await(w *waiter, done func() bool) error {
 // sleep returns when w has been woken, or earlier. If no other goroutine polls the rings, this
 // goroutine polls them for a while, and then the pump does. e.mu is held at the beginning and the
 // end. A goroutine that wakes w also holds e.mu.
-func (e *Engine) sleep(w *waiter) {
+func (e *Engine) sleep(w *Waiter) {
 	if w.woken.Load() {
 		w.woken.Store(false)
 	}

@@ -1,12 +1,10 @@
 package engine
 
-import "github.com/p2pmpi/p2pmpi/internal/view"
-
-// The functions here let a deadlock detector inspect an engine without a protocol. They only require
+// The functions here let a deadlock detector inspect an engine whose transport is a Counter. They only require
 // the engine to record a few facts about its sleeping goroutines.
 
-// Waiting returns the calls in which the program's goroutines wait. It is for engines without a
-// protocol.
+// Waiting returns the calls in which the program's goroutines wait. It is for engines without
+// replicas.
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -16,25 +14,15 @@ func (e *Engine) Waiting() Waiting {
 		calls, ok := e.calls(s)
 		w.Calls, w.Known = append(w.Calls, calls...), w.Known && ok
 	}
-	e.direct.count(&w)
-	return w
-}
-
-// count adds to w the numbers of frames sent to and received from each rank.
-func (d *direct) count(w *Waiting) {
-	for rank, link := range d.inflows {
-		if o := d.e.conns.outlets[rank]; o != nil && o.seq > o.uncounted {
-			w.Sent[rank] = o.seq - o.uncounted
-		}
-		if link != nil && link.seq > link.uncounted {
-			w.Received[rank] = link.seq - link.uncounted
-		}
+	if counter, ok := e.transport.(Counter); ok {
+		counter.Count(&w)
 	}
+	return w
 }
 
 // calls returns the calls in which one goroutine waits. It returns false if they are not known or
 // one of them is done.
-func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
+func (e *Engine) calls(w *Waiter) (calls []Call, ok bool) {
 	requests := w.requests
 	if w.request != nil {
 		requests = []*Request{w.request}
@@ -64,8 +52,8 @@ func (r *Request) call() Call {
 	c := Call{Context: r.context, Peer: r.Source, Tag: r.Tag}
 	switch {
 	case r.done:
-	case r.announced:
-		c.Kind, c.Size = Sending, len(r.body)
+	case r.Announced:
+		c.Kind, c.Size = Sending, len(r.Body)
 	case r.Posted():
 		c.Kind = Receiving
 	case r.operation:
@@ -78,13 +66,13 @@ func (r *Request) call() Call {
 const unexpectedMost = 3
 
 // firstUnexpected returns the first messages that wait to be matched.
-func (b *mailbox) firstUnexpected() []Status {
+func (b *Mailbox) firstUnexpected() []Status {
 	var all []Status
 	for m := range b.Messages() {
 		if len(all) == unexpectedMost {
 			break
 		}
-		all = append(all, statusOf(*m))
+		all = append(all, StatusOf(*m))
 	}
 	return all
 }
@@ -97,9 +85,11 @@ func (e *Engine) SendUncounted(context uint32, dest int, payload []byte) error {
 	if err := e.sendable(dest, payload); err != nil {
 		return err
 	}
-	o := e.conns.outlet(view.Process{Rank: dest})
-	o.uncounted++
-	e.direct.sendEagerly(o, context, 0, payload)
+	counter, ok := e.transport.(Counter)
+	if !ok {
+		return ErrReplicated
+	}
+	counter.SendUncounted(context, dest, payload)
 	return nil
 }
 
@@ -111,6 +101,8 @@ func (e *Engine) RecvUncounted(context uint32, source int) ([]byte, error) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.direct.inflows[source].uncounted++
+	if counter, ok := e.transport.(Counter); ok {
+		counter.ReceivedUncounted(source)
+	}
 	return b, nil
 }

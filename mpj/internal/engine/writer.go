@@ -5,15 +5,15 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// directFrames bounds the frames that writeNow writes: a message, and earlier frames in the queue.
+// directFrames bounds the frames that WriteNow writes: a message, and earlier frames in the queue.
 const directFrames = 4
 
 // noRank takes the place of a rank where there is none.
 const noRank = -1
 
-// writeNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
+// WriteNow writes the queue of o from the calling goroutine, if the outlet's own goroutine is idle.
 // For a small message, this saves two switches of goroutines. e.mu is held, but not while it writes.
-func (o *outlet) writeNow() {
+func (o *Outlet) WriteNow() {
 	e := o.e
 	n := len(o.queue) - o.written
 	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
@@ -56,28 +56,26 @@ func (c *connections) writeTo(rank int) {
 		}
 		o := c.outlets[c.index(to)]
 		if o != nil && o.ring == nil && o.written < len(o.queue) {
-			o.writeNow()
+			o.WriteNow()
 		}
 	}
 }
 
 // wrote records that n frames of the queue have been written to the channel.
-func (o *outlet) wrote(n int, err error) {
+func (o *Outlet) wrote(n int, err error) {
 	e := o.e
 	o.writing, o.again = false, false
 	switch {
 	case o.dropped:
 	case err != nil:
 		o.broken = true
-	case e.protected != nil: // the protocol keeps the frames that may have to be sent again
-		o.pop(n)
 	default:
-		o.popArrived()
+		e.transport.Written(o, n)
 	}
 }
 
 // write is the goroutine of o.
-func (o *outlet) write() {
+func (o *Outlet) write() {
 	e := o.e
 	defer e.running.Done()
 	defer func() {
@@ -113,7 +111,7 @@ func (o *outlet) write() {
 
 // due waits until the goroutine of o has work to do, and returns false when o is dropped. e.mu is
 // held, but not while it waits.
-func (o *outlet) due() bool {
+func (o *Outlet) due() bool {
 	e := o.e
 	for {
 		if o.dropped {

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
@@ -36,13 +39,9 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 		return nil, nil, err
 	}
 	self, v := l.Self(), l.View()
-	config := Config(self, v, l.Joining(), l)
-	config.Diverged, config.Ahead, config.Stalled, config.UpToDate = l.Diverged, l.Ahead, l.Stalled, l.UpToDate
-	config.Joined, config.LogDropped = l.Joined, l.LogDropped
-	if l.Heal() {
-		if config.Log, err = messagelog.New(".", protect.LogLimit); err != nil {
-			l.LogDropped(err.Error(), true) // the job continues without the log
-		}
+	config := Config(self, v, l)
+	if protocol := protect.For(self, v, l.Joining()); protocol != nil {
+		config.Transport = protected.New(protectedConfig(protocol, l))
 	}
 	if bell := l.Bell(); bell != nil {
 		config.Bell, config.Crowded = bell, l.Crowded()
@@ -85,14 +84,28 @@ func oneMoreProcessor() {
 	}
 }
 
-// Config returns the common configuration of engines. joining reports whether self is new in a
-// running rank.
-func Config(self view.Process, v view.View, joining bool, o channel.Opener) engine.Config {
+// Config returns the common configuration of engines, without replicas.
+func Config(self view.Process, v view.View, o channel.Opener) engine.Config {
 	start := time.Now()
 	return engine.Config{
-		Self: self, View: v, Protocol: protect.For(self, v, joining), Opener: o,
+		Self: self, View: v, Transport: direct.New, Opener: o,
 		Clock: func() time.Duration { return time.Since(start) },
 	}
+}
+
+// protectedConfig returns the configuration of the transport of a process with replicas.
+func protectedConfig(protocol protection.Protocol, l *link.Link) protected.Config {
+	c := protected.Config{
+		Protocol: protocol, Diverged: l.Diverged, Ahead: l.Ahead, Stalled: l.Stalled, UpToDate: l.UpToDate,
+		Joined: l.Joined, LogDropped: l.LogDropped,
+	}
+	if l.Heal() {
+		var err error
+		if c.Log, err = messagelog.New(".", protect.LogLimit); err != nil {
+			l.LogDropped(err.Error(), true) // the job continues without the log
+		}
+	}
+	return c
 }
 
 // ExitLost is the exit status of a process that has lost its peer.

@@ -14,6 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/direct"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine/protected"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/messagelog"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
@@ -77,16 +79,37 @@ func New(ctx context.Context, c Config) *World {
 		}
 	}
 	for _, p := range w.view.Processes() {
-		w.begin(w.engineConfig(p, w.view))
+		w.begin(w.engineConfig(p, w.view), protect.For(p, w.view, false), nil)
 	}
 	return w
 }
 
 func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 	c := engine.Config{
-		Self: p, View: v, Protocol: protect.For(p, v, false), Opener: opener{w, p},
-		Clock:    func() time.Duration { return time.Since(w.start) },
-		Crowded:  w.config.Ranks*w.config.Replicas > runtime.NumCPU(),
+		Self: p, View: v, Transport: direct.New, Opener: opener{w, p},
+		Clock:   func() time.Duration { return time.Since(w.start) },
+		Crowded: w.config.Ranks*w.config.Replicas > runtime.NumCPU(),
+	}
+	if bell := w.bells[p]; bell != nil {
+		c.Bell = bell
+	}
+	return c
+}
+
+// begin makes the engine of a process. protocol is nil without replicas. joined is called when the
+// process, if it is new, has caught up with its rank.
+func (w *World) begin(c engine.Config, protocol protection.Protocol, joined func(messages, bytes uint64)) *engine.Engine {
+	if protocol != nil {
+		c.Transport = protected.New(w.protectedConfig(c.Self, protocol, joined))
+	}
+	w.engines[c.Self] = engine.New(w.ctx, c)
+	return w.engines[c.Self]
+}
+
+// protectedConfig returns the configuration of the transport of a process with replicas.
+func (w *World) protectedConfig(p view.Process, protocol protection.Protocol, joined func(messages, bytes uint64)) protected.Config {
+	c := protected.Config{
+		Protocol: protocol, Joined: joined,
 		Diverged: func(d protection.Divergence) { w.diverged(p, d) },
 		Ahead:    func() { w.ahead(p) },
 		Stalled: func() {
@@ -98,23 +121,14 @@ func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 			w.advance(func(v view.View) (view.View, bool) { return v.Return(p, said.Since, said.Term) })
 		},
 	}
-	if bell := w.bells[p]; bell != nil {
-		c.Bell = bell
-	}
-	return c
-}
-
-// begin makes the engine of a process.
-func (w *World) begin(c engine.Config) *engine.Engine {
-	if w.config.Heal != "" && c.Protocol != nil {
+	if w.config.Heal != "" {
 		log, err := messagelog.New(w.config.Heal, protect.LogLimit)
 		if err != nil {
 			w.failed = err
 		}
 		c.Log = log
 	}
-	w.engines[c.Self] = engine.New(w.ctx, c)
-	return w.engines[c.Self]
+	return c
 }
 
 // newBells returns a bell for each process.
@@ -173,9 +187,8 @@ func (w *World) Join(rank int, joined func(messages, bytes uint64)) (view.Proces
 		return p, fmt.Errorf("no process can join rank %d", rank)
 	}
 	c := w.engineConfig(p, next)
-	c.Protocol, c.Joined = protect.For(p, next, true), joined
 	w.view = next
-	e := w.begin(c)
+	e := w.begin(c, protect.For(p, next, true), joined)
 	w.running.Go(func() { w.run(p, e) })
 	w.mu.Unlock()
 	w.tell(next)
