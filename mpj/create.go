@@ -113,10 +113,14 @@ const (
 	SplitMachine SplitKind = iota
 	// SplitCluster groups the ranks on nearby machines.
 	SplitCluster
+	// SplitUndefined is the kind of a rank that gets no communicator. The other ranks may pass another
+	// kind.
+	SplitUndefined SplitKind = Undefined
 )
 
 // SplitType creates a communicator of the ranks that share the resource of kind with this rank,
-// ordered by key. All ranks of c call SplitType.
+// ordered by key. All ranks of c call SplitType, with the same kind or with SplitUndefined. A rank that
+// passes SplitUndefined gets nil.
 func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
 	const op = "SplitType"
 	if err := c.checkIntra(op); err != nil {
@@ -129,12 +133,14 @@ func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
 		color = at.machine
 	case SplitCluster:
 		color = at.cluster
+	case SplitUndefined:
+		color = Undefined
 	default:
 		err = c.failf(ErrArg, op, "kind %d", kind)
 	}
 	if c.world.checks {
 		k := alikeCall("kind %d", kind)
-		k.Own = fmt.Sprintf("key %d", key)
+		k.Own, k.Abstains = fmt.Sprintf("key %d", key), kind == SplitUndefined
 		err = c.agree(op, k, err)
 	}
 	if err != nil {

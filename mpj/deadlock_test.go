@@ -47,6 +47,26 @@ var deadlocked = []struct {
 		_, err := Recv(w.Comm, make([]int, 1), (w.Rank()+1)%3, 5)
 		return err
 	}, []string{"no rank can proceed", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
+	{"a group that one member does not create", 2, func(w *World) error {
+		if w.Rank() == 1 {
+			_, err := Recv(w.Comm, make([]int, 1), 0, 5)
+			return err
+		}
+		_, err := w.CreateGroup(w.Group(), 3)
+		return err
+	}, []string{"rank 0 waits in CreateGroup(2 members, tag 3) of world at deadlock_test.go", "in which it needs rank 1"}},
+	{"a duplicate that one rank does not start", 2, func(w *World) error {
+		if w.Rank() == 1 {
+			_, err := Recv(w.Comm, make([]int, 1), 0, 5)
+			return err
+		}
+		_, r, err := w.Idup()
+		if err != nil {
+			return err
+		}
+		_, err = r.Wait()
+		return err
+	}, []string{"rank 0 waits in Idup() of world at deadlock_test.go"}},
 	// The messages are longer than those that are sent at once on an open channel.
 	{"long sends to each other", 2, func(w *World) error {
 		return Send(w.Comm, make([]byte, 2<<20), 1-w.Rank(), 7)

@@ -34,9 +34,10 @@
 // transfer any other value, and ReduceValue combines them. AnySource is for distributing tasks of
 // unknown length.
 //
-// Functions take the communicator first; C functions with a datatype argument are generic here. All
-// errors are of type *Error, and name the failed call and the argument or message concerned; use
-// errors.Is to test for the class. Most functions take no context: when the context given to Init
+// Functions take the communicator first; C functions with a datatype argument are generic here.
+// Errors are of type *Error, and name the failed call and the argument or message concerned; use
+// errors.Is to test for the class. Waitall and its kin return a *RequestsError, with an error for each
+// request. Most functions take no context: when the context given to Init
 // ends, every blocked call returns. RecvContext, ProbeContext and Request.WaitContext also take a
 // context of their own.
 //

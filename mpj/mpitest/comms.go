@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
@@ -16,6 +17,7 @@ var comms = []Test{
 	{"split groups by color and orders by key", 1, true, split},
 	{"split with an undefined color returns no communicator", 1, true, splitUndefined},
 	{"split by machine groups the ranks that share memory", 1, true, splitMachine},
+	{"split by machine leaves out ranks with an undefined kind", 1, true, splitTypeUndefined},
 	{"create takes a group", 1, true, create},
 	{"create-group involves only the members of the group", 2, true, createGroup},
 	{"create-group makes a new communicator at every call", 1, true, createGroupAgain},
@@ -228,6 +230,18 @@ func splitMachine(w *mpj.World) error {
 		return err
 	}
 	return cmp.Or(works(w, c, ranksOf(w, c.Group())), equal("ranks of the machine outside its cluster", c.Group().Difference(d.Group()).Size(), 0), c.Free(), d.Free())
+}
+
+func splitTypeUndefined(w *mpj.World) error {
+	kind := mpj.SplitMachine
+	if w.Rank() == 0 {
+		kind = mpj.SplitUndefined
+	}
+	c, err := w.SplitType(kind, 0)
+	if err := cmp.Or(err, equal("there", c != nil, w.Rank() > 0)); err != nil || c == nil {
+		return err
+	}
+	return cmp.Or(works(w, c, ranksOf(w, c.Group())), equal("rank 0", slices.Contains(ranksOf(w, c.Group()), 0), false), c.Free())
 }
 
 func create(w *mpj.World) error {

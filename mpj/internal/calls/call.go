@@ -26,6 +26,8 @@ type Call struct {
 	// that may differ.
 	Alike string `json:",omitempty"`
 	Own   string `json:",omitempty"`
+	// Abstains reports that this rank takes part only in the agreement. Its Alike matches every other.
+	Abstains bool `json:",omitempty"`
 	// Out and In are the parts that this rank sends and receives.
 	Out []Part `json:",omitempty"`
 	In  []Part `json:",omitempty"`

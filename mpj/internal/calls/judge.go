@@ -56,7 +56,7 @@ func Judge(all []Call, name func(i int) string) Difference {
 		{Places, func(a, b Call) bool { return a.Place == b.Place || a.Place == Either || b.Place == Either }},
 		{Operations, func(a, b Call) bool { return a.Operation == b.Operation || a.Operation == "" || b.Operation == "" }},
 		{Counts, func(a, b Call) bool { return a.Count == b.Count && slices.Equal(a.Counts, b.Counts) }},
-		{Arguments, func(a, b Call) bool { return a.Alike == b.Alike }},
+		{Arguments, func(a, b Call) bool { return a.Alike == b.Alike || a.Abstains || b.Abstains }},
 	} {
 		if d := compare(all, name, c.kind, c.alike); d.Kind != Nothing {
 			return d
@@ -87,7 +87,7 @@ func compare(all []Call, name func(int) string, kind Kind, alike func(a, b Call)
 
 // silent reports whether c matches any other call in this respect.
 func silent(kind Kind, c Call) bool {
-	return kind == Places && c.Place == Either || kind == Operations && c.Operation == ""
+	return kind == Places && c.Place == Either || kind == Operations && c.Operation == "" || kind == Arguments && c.Abstains
 }
 
 // refusal returns the reason why one of two calls is rejected.

@@ -1,7 +1,7 @@
 package core
 
-// Check returns an error if c is nil, was freed, or is not complete yet. The functions that create a communicator return
-// nil at ranks outside it.
+// Check returns an error if c is nil, was freed, or is not complete yet. The functions that create a
+// communicator return nil at ranks outside it.
 func (c *Comm) Check() error {
 	if c == nil {
 		return Failf(ErrComm, "this process is not in the communicator, which is nil")

@@ -26,8 +26,8 @@ func NewSelf(c, d *Comm) {
 }
 
 // Dup makes d a communicator with the ranks of c and with new contexts. The copy functions decide
-// which attributes it gets. Its hints are those of x, which may be nil. If c is an intercommunicator, local becomes the communicator of its local
-// group. All ranks of c call Dup.
+// which attributes it gets. Its hints are those of x, which may be nil. If c is an intercommunicator,
+// local becomes the communicator of its local group. All ranks of c call Dup.
 func Dup(c, d, local *Comm, x *Info) error {
 	if err := c.Check(); err != nil {
 		return err
