@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 func TestDimsCreate(t *testing.T) {
@@ -156,10 +158,11 @@ func TestWrongGridsAreErrorsAtAllRanks(t *testing.T) {
 // machine.
 func TestReorderPutsNeighboursOnOneMachine(t *testing.T) {
 	err := RunLocal(context.Background(), 16, func(w *World) error {
-		w.places = make([]place, 16)
-		for i := range w.places {
-			w.places[i].machine = i * 7 % 16 / 4
+		places := make([]core.Place, 16)
+		for i := range places {
+			places[i].Machine = i * 7 % 16 / 4
 		}
+		core.SetPlaces(&w.base, places)
 		g, err := w.CartCreate([]int{4, 4}, []bool{true, true}, true)
 		if err != nil {
 			return err
@@ -167,7 +170,7 @@ func TestReorderPutsNeighboursOnOneMachine(t *testing.T) {
 		near := 0
 		_, out := g.topology.edges(g.Rank())
 		for _, e := range out {
-			if g.place(e.rank) == g.place(g.Rank()) {
+			if core.PlaceOf(&g.base, e.rank) == core.PlaceOf(&g.base, g.Rank()) {
 				near++
 			}
 		}

@@ -1,5 +1,7 @@
 package mpj
 
+import "github.com/p2pmpi/p2pmpi/mpj/internal/core"
+
 // cartOrder returns the rank in c for each rank of grid t. With reorder, it divides the grid, if
 // possible, into equal boxes that each fill one machine, such that the fewest neighbours are on
 // different machines. All ranks compute the same order.
@@ -35,7 +37,7 @@ func (c *Comm) machines(n int) [][]int {
 	var machines [][]int
 	at := make(map[int]int) // index in machines
 	for rank := range n {
-		m := c.place(rank).machine
+		m := core.PlaceOf(&c.base, rank).Machine
 		i, ok := at[m]
 		if !ok {
 			i = len(machines)

@@ -3,10 +3,10 @@ package mpj
 import (
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // All ranks of a communicator call the same collectives in the same order, with the same root and
@@ -32,43 +32,24 @@ import (
 // repeats the one line of its blocking form, because a shared closure would cost the blocking form
 // an allocation.
 
-// forced contains the algorithms that P2PMPI_COLL selects.
-type forced struct {
-	algorithms *collective.Forced
-	err        error // parse error of the variable, which every collective returns, or nil
-}
-
 // collectiveVariable is the environment variable that selects algorithms.
 const collectiveVariable = proclink.CollectiveVariable
 
-func forcedByUser() forced {
+// forcedByUser returns the algorithms that the environment variable selects.
+func forcedByUser() (*collective.Forced, error) {
 	algorithms, err := collective.Force(os.Getenv(collectiveVariable))
 	if err != nil {
-		err = fmt.Errorf("%s: %w", collectiveVariable, err)
+		return nil, fmt.Errorf("%s: %w", collectiveVariable, err)
 	}
-	return forced{algorithms, err}
-}
-
-// A locality contains the machines and clusters of the ranks of a communicator.
-type locality struct {
-	once   sync.Once
-	levels *collective.Levels
+	return algorithms, nil
 }
 
 // team returns the ranks of c for an operation whose messages use the context of slot.
-func (c *Comm) team(slot uint32) collective.Team {
-	if c.world.places != nil {
-		c.locality.once.Do(func() {
-			c.locality.levels = collective.NewLevels(c.Size(), func(rank int) (machine, cluster int) {
-				p := c.place(rank)
-				return p.machine, p.cluster
-			})
-		})
-	}
-	return collective.Team{
-		Engine: c.engine(), Context: c.context(slot), World: c.base.WorldRanks(), Rank: c.Rank(), Size: c.Size(),
-		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Failures: &c.failures,
-	}
+func (c *Comm) team(slot uint32) collective.Team { return core.TeamOf(&c.base, slot) }
+
+// start runs collective as the next nonblocking operation of c.
+func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
+	return (*Request)(core.Start(&c.base, op, collective))
 }
 
 // background carries out a collective while the program continues.

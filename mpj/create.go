@@ -66,12 +66,12 @@ func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
 		return nil, err
 	}
 	var err error
-	at, color := c.place(c.Rank()), 0
+	at, color := core.PlaceOf(&c.base, c.Rank()), 0
 	switch kind {
 	case SplitMachine:
-		color = at.machine
+		color = at.Machine
 	case SplitCluster:
-		color = at.cluster
+		color = at.Cluster
 	default:
 		err = c.failf(ErrArg, op, "kind %d", kind)
 	}
@@ -125,11 +125,5 @@ func (c *Comm) Create(g Group) (*Comm, error) {
 // Free calls the delete functions of the attributes; if one returns an error, c is not freed. All
 // ranks of c call Free. The world and Self cannot be freed.
 func (c *Comm) Free() error {
-	if err := core.Free(c.core()); err != nil {
-		return errorOf("Free", err)
-	}
-	for i := range uint32(c.operations.slots()) {
-		c.engine().Forget(c.context(operationSlot + i))
-	}
-	return nil
+	return errorOf("Free", core.Free(c.core()))
 }

@@ -1,7 +1,6 @@
 package mpj
 
 import (
-	"cmp"
 	"fmt"
 	"reflect"
 	"runtime"
@@ -11,8 +10,6 @@ import (
 )
 
 // Descriptions of calls, which the ranks compare with P2PMPI_CHECK: see package calls.
-
-func rankName(rank int) string { return fmt.Sprintf("rank %d", rank) }
 
 // plainCall returns a call whose arguments, if any, may differ between ranks.
 func plainCall(own string) calls.Call {
@@ -91,25 +88,4 @@ func typedParts(items []Typed) []calls.Part {
 		parts[i] = calls.Part{Rank: i, Count: x.Size()}
 	}
 	return parts
-}
-
-// calls records the collective that uses a slot from now on. It is called only with checks on.
-func (c *Comm) calls(slot uint32, call string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.called == nil {
-		c.called = make(map[uint32]string)
-	}
-	c.called[slot] = call
-}
-
-// calledIn returns the collective that uses a slot. Blocking collectives use several slots, but
-// only one runs at a time, so they are all recorded under collectiveSlot.
-func (c *Comm) calledIn(slot uint32) string {
-	if slot < operationSlot && slot != checkSlot {
-		slot = collectiveSlot
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return cmp.Or(c.called[slot], "a collective of a communicator")
 }

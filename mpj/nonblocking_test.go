@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // TestNonBlockingCollectivesMatchTheirDefinitions runs all kinds at the same time, and waits for
@@ -294,7 +295,7 @@ func TestUnknownAlgorithmIsAnError(t *testing.T) {
 func TestForcedAlgorithmsComeFromTheEnvironment(t *testing.T) {
 	t.Setenv(collectiveVariable, "allreduce=ring")
 	err := RunLocal(context.Background(), 3, func(w *World) error {
-		if got := w.forced.algorithms[collective.Allreduce]; got != collective.Ring {
+		if got := core.TeamOf(&w.base, collectiveSlot).Forced[collective.Allreduce]; got != collective.Ring {
 			t.Errorf("the forced algorithm is %v, want ring", got)
 		}
 		return Allreduce(w.Comm, nil, make([]int, 10), Sum)

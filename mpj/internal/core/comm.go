@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
@@ -37,10 +38,16 @@ type Comm struct {
 	lineage lineage
 	made    uint64 // communicators created from this one
 
+	operations operations // nonblocking collectives
+	locality   locality
+	failures   collective.Failures
+
 	mu         sync.Mutex // guards the fields below
 	name       string
 	handler    any // error handler of the interface for programs
 	attributes attributes
+	called     map[uint32]string // with checks: last collective in each slot; blocking collectives are in CollectiveSlot
+	compared   *comparison       // with checks: comparison of the last collective
 }
 
 // WorldID and SelfID are the ids of the world communicator and of the communicator that contains

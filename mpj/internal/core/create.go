@@ -189,6 +189,9 @@ func Free(c *Comm) error {
 	for slot := range uint32(Slots) {
 		c.engine.Forget(c.Context(slot))
 	}
+	for i := range uint32(c.operations.slots()) {
+		c.engine.Forget(c.Context(OperationSlot + i))
+	}
 	return nil
 }
 
