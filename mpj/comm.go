@@ -32,8 +32,6 @@ const (
 type Comm struct {
 	base  core.Comm // ranks, contexts, attributes and error handler; its field Face is this Comm
 	world *World
-
-	topology topology // nil without a topology
 }
 
 // The slots of package core that this package uses.
@@ -130,9 +128,4 @@ func (c *Comm) check(op string) error { return errorOf(op, c.core().Check()) }
 // checkIntra is like check, for operations that intercommunicators do not support.
 func (c *Comm) checkIntra(op string) error {
 	return errorOf(op, c.core().CheckIntra())
-}
-
-// checkRoot returns an error if root is not a rank of c.
-func (c *Comm) checkRoot(op string, root int) error {
-	return errorOf(op, core.CheckRoot(&c.base, root))
 }

@@ -20,7 +20,6 @@ func (c *Comm) Dup() (*Comm, error) {
 		return nil, err
 	}
 	d, local := c.heir(), (*core.Comm)(nil)
-	d.topology = c.topology
 	if c.TestInter() {
 		local = &c.heir().base
 	}
@@ -41,6 +40,17 @@ func (c *Comm) created(op string, d *Comm, member bool, err error) (*Comm, error
 		return nil, c.wrap(op, err)
 	}
 	return d, nil
+}
+
+// derive returns the communicator that op creates from c, or nil at ranks outside it. form makes d that
+// communicator, and reports whether this rank is a member.
+func (c *Comm) derive(op string, form func(d *core.Comm) (member bool, err error)) (*Comm, error) {
+	if err := c.check(op); err != nil {
+		return nil, err
+	}
+	d := c.heir()
+	member, err := form(&d.base)
+	return c.created(op, d, member, err)
 }
 
 // Split creates one communicator for each color, which contains all ranks that pass that color.

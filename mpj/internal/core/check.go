@@ -62,8 +62,8 @@ func (c *Comm) CheckIntra() error {
 	return nil
 }
 
-// CheckRoot returns an error if root is not a rank of c.
-func CheckRoot(c *Comm, root int) error {
+// checkRoot returns an error if root is not a rank of c.
+func checkRoot(c *Comm, root int) error {
 	if root < 0 || root >= c.size {
 		return c.Failf(ErrRoot, "root %d, ranks are 0..%d", root, c.size-1)
 	}

@@ -41,6 +41,7 @@ type Comm struct {
 	operations operations // nonblocking collectives
 	locality   locality
 	failures   collective.Failures
+	topology   topology // nil without a topology
 
 	mu         sync.Mutex // guards the fields below
 	name       string

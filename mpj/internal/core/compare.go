@@ -134,7 +134,7 @@ func verdict(c *Comm, mine calls.Call) (calls.Difference, error) {
 	} else if said, err = judge(c, group, mine); err != nil {
 		return calls.Difference{}, err
 	}
-	t := TeamOf(group, CheckSlot)
+	t := teamOf(group, CheckSlot)
 	if said, err = t.BcastWhole(said, 0); err != nil {
 		return calls.Difference{}, err
 	}

@@ -25,7 +25,7 @@ func NewSelf(c, d *Comm) {
 	d.name = "self"
 }
 
-// Dup makes d a communicator with the ranks of c and with new contexts. The copy functions decide
+// Dup makes d a communicator with the ranks and the topology of c, and with new contexts. The copy functions decide
 // which attributes it gets. If c is an intercommunicator, local becomes the communicator of its local
 // group. All ranks of c call Dup.
 func Dup(c, d, local *Comm) error {
@@ -35,6 +35,7 @@ func Dup(c, d, local *Comm) error {
 	if err := dup(c, d, local); err != nil {
 		return c.wrap(err)
 	}
+	d.topology = c.topology
 	copyAttributes(c, d)
 	return nil
 }

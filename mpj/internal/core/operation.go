@@ -50,10 +50,10 @@ func (o *operations) slots() int {
 	return min(o.count, operationsMax)
 }
 
-// Start runs collective as the next nonblocking operation of c. The collective sends and receives
+// start runs collective as the next nonblocking operation of c. The collective sends and receives
 // only in the context of the slot. The request reports its error. call is the name of the program's
 // function.
-func Start(c *Comm, call string, collective func(slot uint32) error) *Request {
+func start(c *Comm, call string, collective func(slot uint32) error) *Request {
 	slot, before, done := c.operations.next()
 	compared := lastCompared(c)
 	if compared != nil {

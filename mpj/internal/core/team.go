@@ -37,8 +37,8 @@ type locality struct {
 	levels *collective.Levels
 }
 
-// TeamOf returns the ranks of c for an operation whose messages use the context of slot.
-func TeamOf(c *Comm, slot uint32) collective.Team {
+// teamOf returns the ranks of c for an operation whose messages use the context of slot.
+func teamOf(c *Comm, slot uint32) collective.Team {
 	if c.process.places != nil {
 		c.locality.once.Do(func() {
 			c.locality.levels = collective.NewLevels(c.size, func(rank int) (machine, cluster int) {
