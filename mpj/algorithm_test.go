@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
@@ -24,7 +25,7 @@ var compose = Each(func(f, g uint64) uint64 {
 // trialCall.
 type trialCall struct {
 	algorithms *collective.Forced
-	places     []place
+	places     []core.Place
 	count      int // elements of a vector, or of a block
 	root       int
 	random     *rand.Rand
@@ -55,14 +56,14 @@ func combined(from, to, count int) []uint64 {
 }
 
 // randomPlaces distributes n ranks over machines in clusters, in runs or scattered.
-func randomPlaces(random *rand.Rand, n int, scattered bool) []place {
-	places := make([]place, n)
+func randomPlaces(random *rand.Rand, n int, scattered bool) []core.Place {
+	places := make([]core.Place, n)
 	machine := 0
 	for i := range places {
 		if random.IntN(2) == 0 {
 			machine++
 		}
-		places[i] = place{machine, machine / 2}
+		places[i] = core.Place{Machine: machine, Cluster: machine / 2}
 	}
 	if scattered {
 		random.Shuffle(n, func(i, j int) { places[i], places[j] = places[j], places[i] })
@@ -111,8 +112,8 @@ func inEveryWay(t *testing.T, seed uint64, check func(*World, trialCall) error) 
 			calls := trialCalls(rand.New(rand.NewPCG(seed, uint64(n))), n)
 			err := RunLocal(context.Background(), n, func(w *World) error {
 				for i, tc := range calls {
-					w.forced.algorithms, w.places = tc.algorithms, tc.places
-					w.locality = locality{}
+					core.SetAlgorithms(&w.base, tc.algorithms, nil)
+					core.SetPlaces(&w.base, tc.places)
 					tc.random = rand.New(rand.NewPCG(seed, uint64(i)))
 					if err := check(w, tc); err != nil {
 						return fmt.Errorf("seed %d, %v: %w", seed, tc, err)

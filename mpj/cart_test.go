@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -38,36 +37,6 @@ func TestDimsCreate(t *testing.T) {
 	for ranks, dims := range map[int][]int{0: {0}, 5: {5, -1}, 8: {2, 2}} {
 		if err := DimsCreate(ranks, dims); !errors.Is(err, ErrDims) {
 			t.Errorf("DimsCreate(%d, %v): %v", ranks, dims, err)
-		}
-	}
-}
-
-func TestCartRanksAndCoordsAreInverse(t *testing.T) {
-	seed := rand.Uint64()
-	random := rand.New(rand.NewPCG(seed, 0))
-	for range 100 {
-		g := &cart{}
-		for range random.IntN(5) {
-			g.dims, g.periods = append(g.dims, 1+random.IntN(4)), append(g.periods, random.IntN(2) == 0)
-		}
-		for rank := range gridSize(g.dims) {
-			coords := g.coords(rank)
-			if got := g.rank(coords); got != rank {
-				t.Fatalf("seed %d: %v: rank %d is at %v, where rank %d is", seed, g, rank, coords, got)
-			}
-			for dim := range g.dims {
-				disp := random.IntN(11) - 5
-				at := coords[dim] + disp
-				want := ProcNull
-				if at >= 0 && at < g.dims[dim] || g.periods[dim] {
-					moved := slices.Clone(coords)
-					moved[dim] = ((at % g.dims[dim]) + g.dims[dim]) % g.dims[dim]
-					want = g.rank(moved)
-				}
-				if got := g.shift(rank, dim, disp); got != want {
-					t.Fatalf("seed %d: %v: %d from %v in dimension %d: got %d, want %d", seed, g, disp, coords, dim, got, want)
-				}
-			}
 		}
 	}
 }
@@ -145,35 +114,6 @@ func TestWrongGridsAreErrorsAtAllRanks(t *testing.T) {
 		return first(isClass(err1, ErrDims), isClass(err2, ErrDims), isClass(err3, ErrDims), isClass(err4, ErrArg),
 			isClass(err5, ErrTopology), isClass(err6, ErrDims), isClass(err7, ErrArg), isClass(err8, ErrRank),
 			isClass(err9, ErrDims), isClass(err10, ErrDims), err, want("wrapped", []int{wrapped}, []int{3}), Barrier(w.Comm))
-	})
-	if err != nil {
-		t.Error(err)
-	}
-}
-
-// TestReorderPutsNeighboursOnOneMachine distributes the ranks at random over machines with 4 ranks
-// each. It checks that in a torus of 4 x 4 ranks, every rank has 2 of its 4 neighbours on its own
-// machine.
-func TestReorderPutsNeighboursOnOneMachine(t *testing.T) {
-	err := RunLocal(context.Background(), 16, func(w *World) error {
-		w.places = make([]place, 16)
-		for i := range w.places {
-			w.places[i].machine = i * 7 % 16 / 4
-		}
-		g, err := w.CartCreate([]int{4, 4}, []bool{true, true}, true)
-		if err != nil {
-			return err
-		}
-		near := 0
-		_, out := g.topology.edges(g.Rank())
-		for _, e := range out {
-			if g.place(e.rank) == g.place(g.Rank()) {
-				near++
-			}
-		}
-		mapped, err := w.CartMap([]int{4, 4}, []bool{true, true})
-		return first(err, want("neighbours on this machine", []int{near}, []int{2}),
-			want("CartMap", []int{mapped}, []int{g.Rank()}), works(g, g.Group().members...))
 	})
 	if err != nil {
 		t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -99,7 +100,7 @@ func (w *World) own() (b []byte, ok bool) {
 	b = binary.AppendUvarint(binary.AppendUvarint(nil, printed[0]), printed[1])
 	for _, c := range w.base.Process().Comms() {
 		b = binary.AppendUvarint(b, uint64(c.ID()))
-		b = binary.AppendUvarint(b, uint64(fromBase(c).operations.begun()))
+		b = binary.AppendUvarint(b, uint64(core.Begun(c)))
 		b = binary.AppendUvarint(b, c.Made())
 	}
 	return b, true
@@ -116,7 +117,7 @@ func (w *World) takeOwn(b []byte) error {
 		if c == nil {
 			return fmt.Errorf("the checkpoint contains communicator %d, which this program has not created", r.id)
 		}
-		fromBase(c).operations.goTo(int(r.operations))
+		core.SetBegun(c, int(r.operations))
 		c.SetMade(r.made)
 	}
 	return w.job.Skip(printed)
@@ -142,20 +143,4 @@ func decodeOwn(b []byte) (printed [2]uint64, records []record, err error) {
 		return [2]uint64{}, nil, err
 	}
 	return printed, records, nil
-}
-
-// begun returns the number of operations that have been started.
-func (o *operations) begun() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.count
-}
-
-// goTo sets the number of operations that have been started, and the number of those completed, to
-// count.
-func (o *operations) goTo(count int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.count = count
-	clear(o.ends[:])
 }

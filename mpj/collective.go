@@ -3,10 +3,10 @@ package mpj
 import (
 	"fmt"
 	"os"
-	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // All ranks of a communicator call the same collectives in the same order, with the same root and
@@ -28,108 +28,73 @@ import (
 //
 // Functions whose names begin with I are nonblocking. The operation proceeds while the program
 // computes; all buffers belong to the operation until the request is complete. All ranks start the
-// blocking and nonblocking operations of a communicator in the same order. Each nonblocking function
-// repeats the one line of its blocking form, because a shared closure would cost the blocking form
-// an allocation.
-
-// forced contains the algorithms that P2PMPI_COLL selects.
-type forced struct {
-	algorithms *collective.Forced
-	err        error // parse error of the variable, which every collective returns, or nil
-}
+// blocking and nonblocking operations of a communicator in the same order.
 
 // collectiveVariable is the environment variable that selects algorithms.
 const collectiveVariable = proclink.CollectiveVariable
 
-func forcedByUser() forced {
+// forcedByUser returns the algorithms that the environment variable selects.
+func forcedByUser() (*collective.Forced, error) {
 	algorithms, err := collective.Force(os.Getenv(collectiveVariable))
 	if err != nil {
-		err = fmt.Errorf("%s: %w", collectiveVariable, err)
+		return nil, fmt.Errorf("%s: %w", collectiveVariable, err)
 	}
-	return forced{algorithms, err}
+	return algorithms, nil
 }
 
-// A locality contains the machines and clusters of the ranks of a communicator.
-type locality struct {
-	once   sync.Once
-	levels *collective.Levels
+// argument returns s as a buffer argument of package core.
+func argument[T Element](s []T) core.Elements {
+	return core.Elements{Bytes: bytesOf(s), Length: len(s), Unit: sizeOf[T](), Null: s == nil}
 }
 
-// team returns the ranks of c for an operation whose messages use the context of slot.
-func (c *Comm) team(slot uint32) collective.Team {
-	if c.world.places != nil {
-		c.locality.once.Do(func() {
-			c.locality.levels = collective.NewLevels(c.Size(), func(rank int) (machine, cluster int) {
-				p := c.place(rank)
-				return p.machine, p.cluster
-			})
-		})
+// callOf describes a call of function op on elements of type T.
+func callOf[T Element](c *Comm, op string) core.Call {
+	call := core.Call{Name: op}
+	if c.compares() {
+		call.Type = elementName[T]()
 	}
-	return collective.Team{
-		Engine: c.engine(), Context: c.context(slot), World: c.base.WorldRanks(), Rank: c.Rank(), Size: c.Size(),
-		Levels: c.locality.levels, Forced: c.world.forced.algorithms, Failures: &c.failures,
-	}
+	return call
 }
 
-// background carries out a collective while the program continues.
-func (c *Comm) background(op string, carryOut func(*collective.Team) error) (*Request, error) {
-	return c.start(op, func(slot uint32) error {
-		t := c.team(slot)
-		return carryOut(&t)
-	}), nil
+// compares reports whether the ranks of c compare their calls. c may be nil.
+func (c *Comm) compares() bool { return c != nil && c.world.checks }
+
+// run carries out a collective without an operation.
+func run(c *Comm, call core.Call, p core.Plan) error { return combine(c, call, p, core.Op{}) }
+
+// begin is the nonblocking form of run.
+func begin(c *Comm, call core.Call, p core.Plan) (*Request, error) {
+	return beginCombine(c, call, p, core.Op{})
+}
+
+// combine carries out a collective.
+func combine(c *Comm, call core.Call, p core.Plan, op core.Op) error {
+	return c.wrap(call.Name, core.Run(c.core(), call, p, op))
+}
+
+// beginCombine is the nonblocking form of combine.
+func beginCombine(c *Comm, call core.Call, p core.Plan, op core.Op) (*Request, error) {
+	r, err := core.Begin(c.core(), call, p, op)
+	return (*Request)(r), c.wrap(call.Name, err)
 }
 
 // Barrier returns when every rank of c has called Barrier.
-func Barrier(c *Comm) error {
-	if err := c.checkBarrier("Barrier"); err != nil {
-		return err
-	}
-	t := c.team(collectiveSlot)
-	return c.wrap("Barrier", t.Barrier())
-}
+func Barrier(c *Comm) error { return run(c, core.Call{Name: "Barrier"}, core.Barrier()) }
 
 // Ibarrier is the nonblocking form of Barrier: the request is complete when every rank has called
 // Ibarrier.
 func Ibarrier(c *Comm) (*Request, error) {
-	if err := c.checkBarrier("Ibarrier"); err != nil {
-		return nil, err
-	}
-	return c.background("Ibarrier", (*collective.Team).Barrier)
-}
-
-func (c *Comm) checkBarrier(op string) error {
-	if err := c.checkIntra(op); err != nil {
-		return err
-	}
-	return c.agree(op, plainCall(""), nil)
+	return begin(c, core.Call{Name: "Ibarrier"}, core.Barrier())
 }
 
 // Bcast copies root's buf to the buf of every rank. All ranks pass the same length.
 func Bcast[T Element](c *Comm, buf []T, root int) error {
-	if err := checkBcast(c, "Bcast", buf, root); err != nil {
-		return err
-	}
-	t := c.team(collectiveSlot)
-	return c.wrap("Bcast", t.Bcast(bytesOf(buf), root))
+	return run(c, callOf[T](c, "Bcast"), core.Bcast(argument(buf), root))
 }
 
 // Ibcast is the nonblocking form of Bcast.
 func Ibcast[T Element](c *Comm, buf []T, root int) (*Request, error) {
-	if err := checkBcast(c, "Ibcast", buf, root); err != nil {
-		return nil, err
-	}
-	return c.background("Ibcast", func(t *collective.Team) error { return t.Bcast(bytesOf(buf), root) })
-}
-
-func checkBcast[T Element](c *Comm, op string, buf []T, root int) error {
-	if err := c.checkIntra(op); err != nil {
-		return err
-	}
-	err := c.checkRoot(op, root)
-	if c.world.checks {
-		err = c.agree(op, elementCall[T](root, len(buf)), err)
-	}
-	return err
+	return begin(c, callOf[T](c, "Ibcast"), core.Bcast(argument(buf), root))
 }
 
 // BcastTyped is Bcast for items of a datatype. The layouts may differ between ranks, but all items
@@ -139,23 +104,5 @@ func BcastTyped(c *Comm, x Typed, root int) error {
 	if err := x.check(c, op); err != nil {
 		return err
 	}
-	b, scratch := x.buffer.Message()
-	if err := checkBcast(c, op, b, root); err != nil {
-		return err
-	}
-	t := c.team(collectiveSlot)
-	if err := t.Bcast(b, root); err != nil {
-		return c.wrap(op, err)
-	}
-	if scratch != nil && c.Rank() != root {
-		x.buffer.Unpack(b)
-	}
-	scratch.Put()
-	return nil
-}
-
-// bcastWhole is Bcast for receivers that do not know the length.
-func (c *Comm) bcastWhole(b []byte, root int) ([]byte, error) {
-	t := c.team(collectiveSlot)
-	return t.BcastWhole(b, root)
+	return c.wrap(op, core.BcastBuffer(&c.base, callOf[byte](c, op), x.buffer, root))
 }

@@ -2,9 +2,7 @@ package mpj
 
 import (
 	"math"
-	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
@@ -34,16 +32,6 @@ const (
 type Comm struct {
 	base  core.Comm // ranks, contexts, attributes and error handler; its field Face is this Comm
 	world *World
-
-	topology topology // nil without a topology
-
-	operations operations // nonblocking collectives
-	locality   locality
-	failures   collective.Failures
-
-	mu       sync.Mutex        // guards the fields below
-	called   map[uint32]string // with checks: last collective in each slot; calledIn describes which slots
-	compared *comparison       // with checks: comparison of the last collective
 }
 
 // The slots of package core that this package uses.
@@ -51,7 +39,6 @@ const (
 	messageSlot       = core.MessageSlot
 	collectiveSlot    = core.CollectiveSlot
 	neighbourhoodSlot = core.NeighbourhoodSlot
-	checkSlot         = core.CheckSlot
 	detectorSlot      = core.DetectorSlot
 )
 
@@ -81,14 +68,6 @@ func (c *Comm) context(slot uint32) uint32 { return c.base.Context(slot) }
 func (c *Comm) worldRank(rank int) int { return c.base.WorldRank(rank) }
 
 func (c *Comm) rankOf(world int) int { return c.base.RankOf(world) }
-
-// place returns the machine and cluster of rank.
-func (c *Comm) place(rank int) place {
-	if c.world.places == nil {
-		return place{}
-	}
-	return c.world.places[c.worldRank(rank)]
-}
 
 // Rank returns the rank of this process in c, 0..Size()-1, or in the local group of an
 // intercommunicator.
@@ -148,19 +127,5 @@ func (c *Comm) check(op string) error { return errorOf(op, c.core().Check()) }
 
 // checkIntra is like check, for operations that intercommunicators do not support.
 func (c *Comm) checkIntra(op string) error {
-	if err := c.core().CheckIntra(); err != nil {
-		return errorOf(op, err)
-	}
-	if err := c.world.forced.err; err != nil {
-		return c.failf(ErrArg, op, "%v", err)
-	}
-	return nil
-}
-
-// checkRoot returns an error if root is not a rank of c.
-func (c *Comm) checkRoot(op string, root int) error {
-	if root < 0 || root >= c.Size() {
-		return c.failf(ErrRoot, op, "root %d, ranks are 0..%d", root, c.Size()-1)
-	}
-	return nil
+	return errorOf(op, c.core().CheckIntra())
 }

@@ -26,7 +26,6 @@ func (c *Comm) dup(op string, x *Info) (*Comm, error) {
 		return nil, err
 	}
 	d, local := c.heir(), (*core.Comm)(nil)
-	d.topology = c.topology
 	if c.TestInter() {
 		local = &c.heir().base
 	}
@@ -49,25 +48,11 @@ func (c *Comm) idup(op string, x *Info) (*Comm, *Request, error) {
 	if err := c.agree(op, plainCall(""), nil); err != nil {
 		return nil, nil, err
 	}
-	d, local, compared, description := c.heir(), (*core.Comm)(nil), c.lastCompared(), ""
+	d, local := c.heir(), (*core.Comm)(nil)
 	if c.TestInter() {
 		local = &c.heir().base
 	}
-	if compared != nil {
-		description = compared.call
-	}
-	d.topology = c.topology
-	r, err := core.Idup(&c.base, &d.base, local, (*core.Info)(x), op, description, func(duplicate func() error) error {
-		if compared == nil {
-			return duplicate()
-		}
-		if err := compared.wait(); err != nil {
-			return err
-		}
-		c.calls(core.ManagementSlot, compared.call)
-		defer c.calls(core.ManagementSlot, "")
-		return duplicate()
-	})
+	r, err := core.Idup(&c.base, &d.base, local, (*core.Info)(x), op)
 	if err != nil {
 		return nil, nil, errorOf(op, err)
 	}
@@ -87,6 +72,17 @@ func (c *Comm) created(op string, d *Comm, member bool, err error) (*Comm, error
 		return nil, c.wrap(op, err)
 	}
 	return d, nil
+}
+
+// derive returns the communicator that op creates from c, or nil at ranks outside it. form makes d that
+// communicator, and reports whether this rank is a member.
+func (c *Comm) derive(op string, form func(d *core.Comm) (member bool, err error)) (*Comm, error) {
+	if err := c.check(op); err != nil {
+		return nil, err
+	}
+	d := c.heir()
+	member, err := form(&d.base)
+	return c.created(op, d, member, err)
 }
 
 // Split creates one communicator for each color, which contains all ranks that pass that color.
@@ -127,12 +123,12 @@ func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
 		return nil, err
 	}
 	var err error
-	at, color := c.place(c.Rank()), 0
+	at, color := core.PlaceOf(&c.base, c.Rank()), 0
 	switch kind {
 	case SplitMachine:
-		color = at.machine
+		color = at.Machine
 	case SplitCluster:
-		color = at.cluster
+		color = at.Cluster
 	case SplitUndefined:
 		color = Undefined
 	default:
@@ -205,9 +201,7 @@ func (c *Comm) CreateGroup(g Group, tag int) (*Comm, error) {
 		return nil, err
 	}
 	if c.world.checks {
-		call := plainCall(fmt.Sprintf("%d members, tag %d", g.Size(), tag))
-		call.Op, call.Where = op, core.Caller()
-		c.calls(core.GroupSlot, call.Within(c.title()))
+		core.Record(&c.base, core.GroupSlot, op, plainCall(fmt.Sprintf("%d members, tag %d", g.Size(), tag)))
 	}
 	d := c.heir()
 	member, err := core.CreateGroup(&c.base, &d.base, g.core(), tag)
@@ -218,11 +212,5 @@ func (c *Comm) CreateGroup(g Group, tag int) (*Comm, error) {
 // Free calls the delete functions of the attributes; if one returns an error, c is not freed. All
 // ranks of c call Free. The world and Self cannot be freed.
 func (c *Comm) Free() error {
-	if err := core.Free(c.core()); err != nil {
-		return errorOf("Free", err)
-	}
-	for i := range uint32(c.operations.slots()) {
-		c.engine().Forget(c.context(operationSlot + i))
-	}
-	return nil
+	return errorOf("Free", core.Free(c.core()))
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // works checks that c has these world ranks, in order, and that a collective and messages around a
@@ -156,7 +158,8 @@ func TestSplitDownToOne(t *testing.T) {
 // TestSplitTypeFollowsPlaces checks that SplitType uses the places recorded in the world.
 func TestSplitTypeFollowsPlaces(t *testing.T) {
 	err := RunLocal(context.Background(), 6, func(w *World) error {
-		w.places = []place{{0, 0}, {1, 0}, {0, 0}, {2, 1}, {1, 0}, {2, 1}}
+		places := []core.Place{{}, {Machine: 1}, {}, {Machine: 2, Cluster: 1}, {Machine: 1}, {Machine: 2, Cluster: 1}}
+		core.SetPlaces(&w.base, places)
 		machine, err1 := w.SplitType(SplitMachine, 0)
 		cluster, err2 := w.SplitType(SplitCluster, 0)
 		if err := first(err1, err2); err != nil {
@@ -165,7 +168,7 @@ func TestSplitTypeFollowsPlaces(t *testing.T) {
 		_, err3 := w.SplitType(9, 0)
 		return first(
 			works(machine, [][]int{{0, 2}, {1, 4}, {0, 2}, {3, 5}, {1, 4}, {3, 5}}[w.Rank()]...),
-			works(cluster, [][]int{{0, 1, 2, 4}, {3, 5}}[w.places[w.Rank()].cluster]...),
+			works(cluster, [][]int{{0, 1, 2, 4}, {3, 5}}[places[w.Rank()].Cluster]...),
 			isClass(err3, ErrArg))
 	})
 	if err != nil {

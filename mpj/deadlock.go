@@ -74,7 +74,7 @@ func (w *World) describe(call engineapi.Call) (text string, ranks []int) {
 	}
 	slot := call.Context & 0xff
 	if slot != messageSlot {
-		return fmt.Sprintf("%s, in which it needs rank %s", c.calledIn(slot), c.peerName(call.Peer)), ranks
+		return fmt.Sprintf("%s, in which it needs rank %s", core.CalledIn(&c.base, slot), c.peerName(call.Peer)), ranks
 	}
 	return c.describeMessage(call), ranks
 }

@@ -155,7 +155,7 @@ func (c *Comm) wrap(op string, err error) error {
 func (c *Comm) wrapped(op string, err error) error {
 	var ready *Error
 	if !errors.As(err, &ready) {
-		return converted(op, c.base.Translate(err))
+		return converted(op, c.core().Translate(err))
 	}
 	if ready.handled {
 		return err

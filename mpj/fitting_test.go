@@ -307,3 +307,6 @@ func TestPiecesRevealLengths(t *testing.T) {
 		}
 	}
 }
+
+// isImmediate reports whether the function op is nonblocking.
+func isImmediate(op string) bool { return strings.HasPrefix(op, "I") && op != "IntercommCreate" }

@@ -38,6 +38,25 @@ func TestGraphCreate(t *testing.T) {
 	})
 }
 
+// A givenEdge is an edge that some rank specifies.
+type givenEdge struct{ from, to, weight int }
+
+// A distGraph contains the edges of a rank.
+type distGraph struct {
+	sources, sourceWeights []int
+	dests, destWeights     []int
+}
+
+// add adds an edge if rank is one of its ends.
+func (t *distGraph) add(rank int, e givenEdge) {
+	if e.from == rank {
+		t.dests, t.destWeights = append(t.dests, e.to), append(t.destWeights, e.weight)
+	}
+	if e.to == rank {
+		t.sources, t.sourceWeights = append(t.sources, e.from), append(t.sourceWeights, e.weight)
+	}
+}
+
 // randomGraph returns random edges between n ranks, including loops and parallel edges.
 func randomGraph(random *rand.Rand, n int) []givenEdge {
 	given := make([]givenEdge, random.IntN(4*n))
@@ -58,7 +77,7 @@ func TestDistGraphCreate(t *testing.T) {
 		for i := range given {
 			given[i] = randomGraph(random, w.Size())
 			for _, e := range given[i] {
-				all.add(w.Rank(), e.from, e.to, e.weight)
+				all.add(w.Rank(), e)
 			}
 		}
 		var sources, degrees, dests, weights []int

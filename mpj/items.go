@@ -3,7 +3,6 @@ package mpj
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
 	"reflect"
 	"sync"
 )
@@ -76,31 +75,4 @@ func itemLength[T any](op func(in, inout []T)) int {
 	var answer [locSize]byte // its size is a multiple of the size of every Element
 	op(nil, elementsOf[T](answer[:]))
 	return int(binary.NativeEndian.Uint64(answer[:]))
-}
-
-// checkOp returns an error if the operation of a reduction is invalid, or if a length is not a
-// multiple of its item length.
-func checkOp[T Element](c *Comm, op string, combine Op[T], lengths ...int) error {
-	if class, why := unfit(combine, lengths...); why != "" {
-		return c.failf(class, op, "%s", why)
-	}
-	return nil
-}
-
-// unfit returns the class and the reason of the error if combine is invalid or one of lengths is not
-// a multiple of its item length.
-func unfit[T Element](combine Op[T], lengths ...int) (class Class, why string) {
-	if combine == nil {
-		return ErrOp, "op is nil"
-	}
-	n := itemLength(combine)
-	if n < 1 || n > math.MaxInt/sizeOf[T]() {
-		return ErrOp, fmt.Sprintf("the operation's item length is %d elements", n)
-	}
-	for _, l := range lengths {
-		if l%n != 0 {
-			return ErrCount, fmt.Sprintf("%d elements are not a multiple of the operation's item length %d", l, n)
-		}
-	}
-	return "", ""
 }

@@ -23,9 +23,7 @@ func join(ctx context.Context) (*World, error) {
 		return nil, err
 	}
 	w := newWorld(e, l.Self(), l.View().N, peerJob{l})
-	for _, p := range l.Places() {
-		w.places = append(w.places, place{machine: p[0], cluster: p[1]})
-	}
+	w.setPlaces(l.Places())
 	return w, nil
 }
 

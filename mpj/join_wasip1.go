@@ -14,9 +14,7 @@ func join(ctx context.Context) (*World, error) {
 		return nil, err
 	}
 	w := newWorld(e, info.Self, info.Ranks, hostJob{e})
-	for _, p := range info.Places {
-		w.places = append(w.places, place{machine: p[0], cluster: p[1]})
-	}
+	w.setPlaces(info.Places)
 	return w, nil
 }
 

@@ -86,7 +86,7 @@ func (w *World) unmatched() (failures []failure, words []string) {
 		switch {
 		case slot == messageSlot:
 			words = append(words, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
-		case slot == collectiveSlot || slot >= operationSlot && c.topology == nil:
+		case slot == collectiveSlot || slot >= core.OperationSlot && c.TopoTest() == NoTopology:
 			switch collective.RoleOf(m.Status.Tag) {
 			case collective.Failure:
 				failures = append(failures, c.failed(m))

@@ -91,7 +91,7 @@ func (b *background) addVectors(me, n, count, root int) {
 
 func (b *background) addBlocks(me, n, count, root int) {
 	c, mine, pieces := b.Comm, elements(me, count), elements(me, n*count)
-	counts := evenly(n, count).counts
+	counts := slices.Repeat([]int{count}, n)
 	var everyones, swapped []uint64
 	for i := range n {
 		everyones = append(everyones, elements(i, count)...)
@@ -217,7 +217,7 @@ func inPlaceBlocks(c *Comm, count int) error {
 		everyones = append(everyones, elements(i, count)...)
 		swapped = append(swapped, elements(i, n*count)[me*count:(me+1)*count]...)
 	}
-	mine, counts := elements(me, count), evenly(n, count).counts
+	mine, counts := elements(me, count), slices.Repeat([]int{count}, n)
 	own := func() []uint64 { // a buffer that contains only the rank's own block
 		s := make([]uint64, n*count)
 		copy(s[me*count:], mine)
@@ -294,8 +294,8 @@ func TestUnknownAlgorithmIsAnError(t *testing.T) {
 func TestForcedAlgorithmsComeFromTheEnvironment(t *testing.T) {
 	t.Setenv(collectiveVariable, "allreduce=ring")
 	err := RunLocal(context.Background(), 3, func(w *World) error {
-		if got := w.forced.algorithms[collective.Allreduce]; got != collective.Ring {
-			t.Errorf("the forced algorithm is %v, want ring", got)
+		if got, err := forcedByUser(); err != nil || got[collective.Allreduce] != collective.Ring {
+			t.Errorf("the forced algorithm is %v, %v, want ring", got, err)
 		}
 		return Allreduce(w.Comm, nil, make([]int, 10), Sum)
 	})

@@ -2,9 +2,9 @@ package mpj
 
 import (
 	"reflect"
-	"runtime"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // ReduceValue combines the values of all ranks with op, in rank order, and returns the result at
@@ -16,8 +16,7 @@ func ReduceValue[V any](c *Comm, v V, op func(a, b V) V, root int) (result V, er
 	if err := p.check(root); err != nil {
 		return result, err
 	}
-	t := c.team(collectiveSlot)
-	b, err := t.ReduceWhole(p.encode, p.higher, root)
+	b, err := core.ReduceWhole(&c.base, p.encode, p.higher, root)
 	if err != nil || c.Rank() != root {
 		return result, c.wrap(p.call, err)
 	}
@@ -30,8 +29,7 @@ func AllreduceValue[V any](c *Comm, v V, op func(a, b V) V) (result V, err error
 	if err := p.check(calls.None); err != nil {
 		return result, err
 	}
-	t := c.team(collectiveSlot)
-	b, err := t.AllreduceWhole(p.encode, p.higher)
+	b, err := core.AllreduceWhole(&c.base, p.encode, p.higher)
 	if err != nil {
 		return result, c.wrap(p.call, err)
 	}
@@ -45,8 +43,7 @@ func ScanValue[V any](c *Comm, v V, op func(a, b V) V) (result V, err error) {
 	if err := p.check(calls.None); err != nil {
 		return result, err
 	}
-	t := c.team(collectiveSlot)
-	if _, err := t.ScanWhole(p.encode, p.lower); err != nil {
+	if _, err := core.ScanWhole(&c.base, p.encode, p.lower); err != nil {
 		return result, c.wrap(p.call, err)
 	}
 	return p.v, nil
@@ -59,8 +56,7 @@ func ExscanValue[V any](c *Comm, v V, op func(a, b V) V) (result V, err error) {
 	if err := p.check(calls.None); err != nil {
 		return result, err
 	}
-	t := c.team(collectiveSlot)
-	before, err := t.ScanWhole(p.encode, p.lower)
+	before, err := core.ScanWhole(&c.base, p.encode, p.lower)
 	if err != nil || c.Rank() == 0 {
 		return result, c.wrap(p.call, err)
 	}
@@ -81,21 +77,15 @@ func (p *partialValue[V]) check(root int) error {
 	if err := c.checkIntra(p.call); err != nil {
 		return err
 	}
-	var err error
-	if root != calls.None {
-		err = c.checkRoot(p.call, root)
+	call := core.Call{Name: p.call}
+	if c.compares() {
+		call.Type, call.Operation = reflect.TypeFor[V]().String(), operationName(reflect.ValueOf(p.op).Pointer())
 	}
-	if err == nil && p.op == nil {
-		err = c.failf(ErrOp, p.call, "op is nil")
+	var invalid error
+	if p.op == nil {
+		invalid = c.base.Failf(core.ErrOp, "op is nil")
 	}
-	if c.world.checks {
-		k := calls.Call{Root: root, Count: calls.None, Type: reflect.TypeFor[V]().String()}
-		if f := runtime.FuncForPC(reflect.ValueOf(p.op).Pointer()); f != nil {
-			k.Operation = calls.OperationName(f.Name())
-		}
-		err = c.agree(p.call, k, err)
-	}
-	return err
+	return c.wrap(p.call, core.CheckValue(&c.base, call, root, invalid))
 }
 
 // encode encodes the partial result.

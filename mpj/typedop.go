@@ -5,12 +5,8 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"runtime"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 
 // A TypedOp is an operation on items of a datatype, for ReduceTyped and similar functions. OpOf
@@ -66,45 +62,11 @@ func (op TypedOp) usable(call string) *Error {
 	return nil
 }
 
-// name returns the name of the function of op, or "" if it has none.
-func (op TypedOp) name() string {
-	if f := runtime.FuncForPC(op.code); f != nil {
-		return calls.OperationName(f.Name())
+// core returns op as an argument of call.
+func (op TypedOp) core(call string) core.ItemOp {
+	items := core.ItemOp{Combine: op.combine, Extent: op.extent}
+	if err := op.usable(call); err != nil {
+		items.Invalid = err
 	}
-	return ""
-}
-
-// fits returns why op cannot combine items of a datatype, or nil. The extents must be equal, and the
-// data of an item must lie within its extent.
-func (op TypedOp) fits(of *layout.Layout) error {
-	if of.Extent() != op.extent {
-		return fmt.Errorf("an item of the datatype has an extent of %d bytes, and an item of the operation has %d", of.Extent(), op.extent)
-	}
-	if low, high := of.TrueLB(), of.TrueLB()+of.TrueExtent(); low < 0 || high > op.extent {
-		return fmt.Errorf("an item of the datatype has data at bytes %d to %d, outside its extent of %d bytes", low, high-1, op.extent)
-	}
-	return nil
-}
-
-// reduction returns op as an operation on packed items of a datatype that fits op.
-func (op TypedOp) reduction(of *layout.Layout) collective.Reduction {
-	size := max(of.Size(), 1) // without data, vectors are empty
-	if _, n, ok := of.Run(1); ok && n == op.extent {
-		return collective.Reduction{Size: size, Combine: op.combine}
-	}
-	return collective.Reduction{Size: size, Combine: func(in, inout []byte) { op.combinePacked(of, in, inout) }}
-}
-
-// combinePacked unpacks the items of in and inout, combines them, and packs the result into inout.
-func (op TypedOp) combinePacked(of *layout.Layout, in, inout []byte) {
-	count := len(in) / of.Size()
-	length := count * op.extent
-	items, scratch := core.TakeScratch(2 * length)
-	clear(items)
-	lower, upper := items[:length], items[length:]
-	of.Unpack(lower, 0, count, in)
-	of.Unpack(upper, 0, count, inout)
-	op.combine(lower, upper)
-	of.Append(inout[:0], upper, 0, count)
-	scratch.Put()
+	return items
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/gob"
 	"reflect"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/canonical"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
@@ -43,18 +42,19 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	if err := c.checkIntra(op); err != nil {
 		return v, err
 	}
+	call := core.Call{Name: op}
+	if c.compares() {
+		call.Type = reflect.TypeFor[V]().String()
+	}
 	var b []byte
-	err := c.checkRoot(op, root)
-	if err == nil && c.Rank() == root {
-		b, err = encode(c, op, v)
+	var invalid error
+	if c.Rank() == root {
+		b, invalid = encode(c, op, v)
 	}
-	if c.world.checks {
-		err = c.agree(op, calls.Call{Root: root, Count: calls.None, Type: reflect.TypeFor[V]().String()}, err)
+	if err := core.CheckValue(&c.base, call, root, invalid); err != nil {
+		return v, c.wrap(op, err)
 	}
-	if err != nil {
-		return v, err
-	}
-	b, err = c.bcastWhole(b, root)
+	b, err := core.BcastWhole(&c.base, b, root)
 	if err != nil || c.Rank() == root {
 		return v, c.wrap(op, err)
 	}

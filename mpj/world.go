@@ -16,9 +16,7 @@ type World struct {
 	self    *Comm
 	replica int
 	job     job
-	places  []place // by world rank; nil if all are on one machine
 
-	forced   forced
 	checks   bool      // whether P2PMPI_CHECK is set
 	detector *detector // nil without checks, and with replicas
 
@@ -46,19 +44,26 @@ type job interface {
 	Abort(code int, reason string)
 }
 
-// A place is the location of a rank. Ranks with the same machine share memory; ranks with the same
-// cluster are near each other.
-type place struct{ machine, cluster int }
-
 func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 	checks, _ := checksWanted() // Init and RunLocal have handled the error
-	w := &World{replica: self.Replica, job: j, checks: checks, forced: forcedByUser()}
+	forced, invalid := forcedByUser()
+	w := &World{replica: self.Replica, job: j, checks: checks}
 	w.Comm = &Comm{world: w}
 	w.Comm.base.Face = w.Comm
 	core.NewWorld(&w.Comm.base, e, self.Rank, size, checks)
+	core.SetAlgorithms(&w.Comm.base, forced, invalid)
 	w.self = w.heir()
 	core.NewSelf(&w.base, &w.self.base)
 	return w
+}
+
+// setPlaces sets the machine and the cluster of each rank.
+func (w *World) setPlaces(numbers [][2]int) {
+	var places []core.Place
+	for _, p := range numbers {
+		places = append(places, core.Place{Machine: p[0], Cluster: p[1]})
+	}
+	core.SetPlaces(&w.Comm.base, places)
 }
 
 // Self returns the communicator that contains only this rank, like MPI_COMM_SELF. Use it for a

@@ -59,6 +59,17 @@ func (c *Comm) CheckIntra() error {
 	if c.local != nil {
 		return c.Failf(ErrComm, "communicator %q is an intercommunicator: use Merge to make a communicator that has collectives", c.Name())
 	}
+	if err := c.process.unforced; err != nil {
+		return c.Failf(ErrArg, "%v", err)
+	}
+	return nil
+}
+
+// checkRoot returns an error if root is not a rank of c.
+func checkRoot(c *Comm, root int) error {
+	if root < 0 || root >= c.size {
+		return c.Failf(ErrRoot, "root %d, ranks are 0..%d", root, c.size-1)
+	}
 	return nil
 }
 

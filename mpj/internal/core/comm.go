@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
 )
@@ -39,12 +40,19 @@ type Comm struct {
 	made    uint64          // communicators created from this one
 	idups   <-chan struct{} // end of the last Idup; nil before the first
 
+	operations operations // nonblocking collectives
+	locality   locality
+	failures   collective.Failures
+	topology   topology // nil without a topology
+
 	mu         sync.Mutex         // guards the fields below
 	ofGroups   map[lineage]uint64 // communicators created by CreateGroup, by tag and group
 	name       string
 	handler    any // error handler of the interface for programs
 	attributes attributes
-	hints      []hint // set with an Info
+	hints      []hint            // set with an Info
+	called     map[uint32]string // with checks: last collective in each slot; CalledIn describes which slots
+	compared   *comparison       // with checks: comparison of the last collective
 }
 
 // WorldID and SelfID are the ids of the world communicator and of the communicator that contains

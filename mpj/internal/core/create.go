@@ -25,9 +25,9 @@ func NewSelf(c, d *Comm) {
 	d.name = "self"
 }
 
-// Dup makes d a communicator with the ranks of c and with new contexts. The copy functions decide
-// which attributes it gets. Its hints are those of x, which may be nil. If c is an intercommunicator,
-// local becomes the communicator of its local group. All ranks of c call Dup.
+// Dup makes d a communicator with the ranks and the topology of c, and with new contexts. The copy
+// functions decide which attributes it gets. Its hints are those of x, which may be nil. If c is an
+// intercommunicator, local becomes the communicator of its local group. All ranks of c call Dup.
 func Dup(c, d, local *Comm, x *Info) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -35,6 +35,7 @@ func Dup(c, d, local *Comm, x *Info) error {
 	if err := dup(c, d, local); err != nil {
 		return c.wrap(err)
 	}
+	d.topology = c.topology
 	copyAttributes(c, d)
 	addHints(d, x)
 	return nil
@@ -196,6 +197,9 @@ func Free(c *Comm) error {
 	c.process.ids.set(c.id, nil)
 	for slot := range uint32(Slots) {
 		c.engine.Forget(c.Context(slot))
+	}
+	for i := range uint32(c.operations.slots()) {
+		c.engine.Forget(c.Context(OperationSlot + i))
 	}
 	return nil
 }

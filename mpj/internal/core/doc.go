@@ -4,7 +4,7 @@
 //
 //	program     mpj.SendTyped(comm, column.At(matrix, 3, 1), dest, tag)
 //	mpj         element types, names of calls, error handlers
-//	core        Comm, Group, Request, Buffer, Status, Error
+//	core        Comm, Group, Request, Buffer, Plan, Status, Error
 //	engine      messages between processes; platform/engine chooses it
 //
 // Comm is a communicator. An interface contains a Comm by value in its own type of communicators, so
@@ -15,6 +15,9 @@
 // Calls on a communicator are functions, so that Comm stays small: its methods describe and check it.
 // The functions that send and receive take bytes, or a Buffer: items of a datatype in memory. Those
 // that return a Request take the name of the program's function, for the errors of the request.
+//
+// A collective is a Plan: its arguments, in bytes and element sizes. Run and Begin check the Plan once,
+// compare it with the Plans of the other ranks if checks are on, and carry it out.
 //
 // The errors of this package are of type *Error. They have the classes of the MPI standard, with its
 // numbers. An interface adds the name of its function.

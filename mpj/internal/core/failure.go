@@ -42,7 +42,7 @@ func (c *Comm) Translate(err error) *Error {
 	var failed *collective.FailedError
 	var stuck *DeadlockError
 	switch {
-	case errors.As(err, &own) && own.Comm == nil: // of a nil communicator, or without one
+	case errors.As(err, &own) && own.Comm == nil && c != nil: // of another communicator, which is nil
 		return c.own(own)
 	case own != nil:
 		return own

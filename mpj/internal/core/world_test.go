@@ -111,7 +111,7 @@ func TestIdupIsRefusedUntilItIsComplete(t *testing.T) {
 				return err
 			}
 		}
-		r, err := Idup(world, d, nil, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
+		r, err := Idup(world, d, nil, nil, "Idup")
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func TestIdupFailsIfTheRanksDiffer(t *testing.T) {
 			}
 			return nil
 		}
-		r, err := Idup(world, d, nil, nil, "Idup", "", func(duplicate func() error) error { return duplicate() })
+		r, err := Idup(world, d, nil, nil, "Idup")
 		if err != nil {
 			return err
 		}

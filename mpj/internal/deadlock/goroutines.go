@@ -64,7 +64,7 @@ func (g goroutine) waits() bool {
 
 // before lists functions of the library that wait for an earlier operation in another goroutine of
 // this rank.
-var before = []string{module + "mpj.(*Comm).start.", module + "mpj.(*comparison).wait"}
+var before = []string{module + "mpj/internal/core.start.", module + "mpj/internal/core.(*comparison).wait"}
 
 func hasAnyPrefix(s string, prefixes []string) bool {
 	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })

@@ -1,6 +1,9 @@
-package mpj
+package core
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // A cart is a Cartesian grid of ranks. The last coordinate varies fastest.
 type cart struct {
@@ -71,29 +74,26 @@ func (t *cart) shift(rank, dim, disp int) int {
 	return t.rank(coords)
 }
 
-// CartCreate arranges the first ranks of c in a grid with len(dims) dimensions, which is periodic in
-// dimension i if periods[i] is true. It returns the communicator of the grid, or nil at ranks
-// outside the grid. With reorder, ranks may be renumbered so that neighbours are on the same
-// machine. All ranks of c call CartCreate with the same arguments.
-func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, error) {
-	if err := c.checkIntra("CartCreate"); err != nil {
-		return nil, err
+// CartCreate makes d the communicator of a grid of the first ranks of c, with len(dims) dimensions,
+// which is periodic in dimension i if periods[i] is true. It reports whether this rank is in the
+// grid. With reorder, ranks may be renumbered so that neighbours are on the same machine. All ranks
+// of c call CartCreate with the same arguments. call is the name of the program's function.
+func CartCreate(c, d *Comm, call string, dims []int, periods []bool, reorder bool) (member bool, err error) {
+	if err := c.CheckIntra(); err != nil {
+		return false, err
 	}
-	if c.world.checks {
-		if err := c.agree("CartCreate", alikeCall("dims %v, periods %v, reorder %t", dims, periods, reorder), nil); err != nil {
-			return nil, err
+	if c.process.checks {
+		if err := Agree(c, call, alikeCall("dims %v, periods %v, reorder %t", dims, periods, reorder), nil); err != nil {
+			return false, err
 		}
 	}
-	t, invalid := c.newCart("CartCreate", dims, periods)
+	t, invalid := newCart(c, dims, periods)
 	arguments := append([]int{flag(reorder)}, dims...)
 	for _, p := range periods {
 		arguments = append(arguments, flag(p))
 	}
-	d, err := c.carve("CartCreate", arguments, func() []int { return c.cartOrder(t, reorder) }, invalid)
-	if d != nil {
-		d.topology = t
-	}
-	return d, err
+	d.topology = t
+	return carve(c, d, arguments, func() []int { return cartOrder(c, t, reorder) }, invalid)
 }
 
 func flag(b bool) int {
@@ -104,36 +104,36 @@ func flag(b bool) int {
 }
 
 // newCart returns the grid that the arguments describe.
-func (c *Comm) newCart(op string, dims []int, periods []bool) (*cart, error) {
+func newCart(c *Comm, dims []int, periods []bool) (*cart, error) {
 	if len(dims) != len(periods) {
-		return nil, failf(ErrDims, op, "%d dimensions and %d periods", len(dims), len(periods))
+		return nil, c.Failf(ErrDims, "%d dimensions and %d periods", len(dims), len(periods))
 	}
 	for i, d := range dims {
 		if d < 1 {
-			return nil, failf(ErrDims, op, "dims[%d] is %d", i, d)
+			return nil, c.Failf(ErrDims, "dims[%d] is %d", i, d)
 		}
 	}
-	if n := gridSize(dims); n < 0 || n > c.Size() {
-		return nil, failf(ErrDims, op, "grid %v for %d ranks", dims, c.Size())
+	if n := gridSize(dims); n < 0 || n > c.size {
+		return nil, c.Failf(ErrDims, "grid %v for %d ranks", dims, c.size)
 	}
 	return &cart{dims: append([]int(nil), dims...), periods: append([]bool(nil), periods...)}, nil
 }
 
 // cartOf returns the grid of c.
-func (c *Comm) cartOf(op string) (*cart, error) {
-	if err := c.check(op); err != nil {
+func cartOf(c *Comm) (*cart, error) {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	t, ok := c.topology.(*cart)
 	if !ok {
-		return nil, c.failf(ErrTopology, op, "communicator %q has %v", c.Name(), c.TopoTest())
+		return nil, c.Failf(ErrTopology, "communicator %q has %v", c.Name(), TopologyOf(c))
 	}
 	return t, nil
 }
 
 // CartdimGet returns the number of dimensions of the grid of c.
-func (c *Comm) CartdimGet() (int, error) {
-	t, err := c.cartOf("CartdimGet")
+func CartdimGet(c *Comm) (int, error) {
+	t, err := cartOf(c)
 	if err != nil {
 		return 0, err
 	}
@@ -141,38 +141,38 @@ func (c *Comm) CartdimGet() (int, error) {
 }
 
 // CartGet returns the grid of c, and the coordinates of this rank in it.
-func (c *Comm) CartGet() (dims []int, periods []bool, coords []int, err error) {
-	t, err := c.cartOf("CartGet")
+func CartGet(c *Comm) (dims []int, periods []bool, coords []int, err error) {
+	t, err := cartOf(c)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return append(dims, t.dims...), append(periods, t.periods...), t.coords(c.Rank()), nil
+	return append(dims, t.dims...), append(periods, t.periods...), t.coords(c.rank), nil
 }
 
 // CartRank returns the rank at coords. Coordinates outside a periodic dimension are wrapped.
-func (c *Comm) CartRank(coords []int) (int, error) {
-	t, err := c.cartOf("CartRank")
+func CartRank(c *Comm, coords []int) (int, error) {
+	t, err := cartOf(c)
 	if err != nil {
 		return Undefined, err
 	}
 	if len(coords) != len(t.dims) {
-		return Undefined, c.failf(ErrDims, "CartRank", "%d coordinates in %d dimensions", len(coords), len(t.dims))
+		return Undefined, c.Failf(ErrDims, "%d coordinates in %d dimensions", len(coords), len(t.dims))
 	}
 	rank := t.rank(coords)
 	if rank == ProcNull {
-		return Undefined, c.failf(ErrArg, "CartRank", "coordinates %v in a grid of %v", coords, t.dims)
+		return Undefined, c.Failf(ErrArg, "coordinates %v in a grid of %v", coords, t.dims)
 	}
 	return rank, nil
 }
 
 // CartCoords returns the coordinates of rank.
-func (c *Comm) CartCoords(rank int) ([]int, error) {
-	t, err := c.cartOf("CartCoords")
+func CartCoords(c *Comm, rank int) ([]int, error) {
+	t, err := cartOf(c)
 	if err != nil {
 		return nil, err
 	}
-	if rank < 0 || rank >= c.Size() {
-		return nil, c.failf(ErrRank, "CartCoords", "rank %d, ranks are 0..%d", rank, c.Size()-1)
+	if rank < 0 || rank >= c.size {
+		return nil, c.Failf(ErrRank, "rank %d, ranks are 0..%d", rank, c.size-1)
 	}
 	return t.coords(rank), nil
 }
@@ -180,34 +180,34 @@ func (c *Comm) CartCoords(rank int) ([]int, error) {
 // CartShift returns the rank from which this rank receives, and the rank to which it sends, when
 // every rank sends disp steps up in dimension dim, or down if disp is negative. A rank beyond the
 // edge of the grid is ProcNull.
-func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
-	t, err := c.cartOf("CartShift")
+func CartShift(c *Comm, dim, disp int) (source, dest int, err error) {
+	t, err := cartOf(c)
 	if err != nil {
 		return Undefined, Undefined, err
 	}
 	if dim < 0 || dim >= len(t.dims) {
-		return Undefined, Undefined, c.failf(ErrDims, "CartShift", "dimension %d of %d", dim, len(t.dims))
+		return Undefined, Undefined, c.Failf(ErrDims, "dimension %d of %d", dim, len(t.dims))
 	}
 	if t.periods[dim] {
 		disp %= t.dims[dim]
 	}
-	return t.shift(c.Rank(), dim, -disp), t.shift(c.Rank(), dim, disp), nil
+	return t.shift(c.rank, dim, -disp), t.shift(c.rank, dim, disp), nil
 }
 
 // CartSub divides the grid of c into subgrids, such as rows and columns, that keep dimension i if
-// remain[i] is true. It returns the subgrid that contains this rank. All ranks of c call CartSub
-// with the same argument.
-func (c *Comm) CartSub(remain []bool) (*Comm, error) {
-	t, err := c.cartOf("CartSub")
+// remain[i] is true. It makes d the communicator of the subgrid that contains this rank. All ranks of
+// c call CartSub with the same argument. call is the name of the program's function.
+func CartSub(c, d *Comm, call string, remain []bool) error {
+	t, err := cartOf(c)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(remain) != len(t.dims) {
-		return nil, c.failf(ErrDims, "CartSub", "remain has %d values for %d dimensions", len(remain), len(t.dims))
+		return c.Failf(ErrDims, "remain has %d values for %d dimensions", len(remain), len(t.dims))
 	}
 	sub := new(cart)
 	color, key := 0, 0
-	for i, at := range t.coords(c.Rank()) {
+	for i, at := range t.coords(c.rank) {
 		if remain[i] {
 			sub.dims, sub.periods = append(sub.dims, t.dims[i]), append(sub.periods, t.periods[i])
 			key = key*t.dims[i] + at
@@ -215,25 +215,28 @@ func (c *Comm) CartSub(remain []bool) (*Comm, error) {
 			color = color*t.dims[i] + at
 		}
 	}
-	d, err := c.split("CartSub", color, key)
-	if d != nil {
-		d.topology = sub
+	if c.process.checks {
+		if err := Agree(c, call, plainCall(fmt.Sprintf("color %d, key %d", color, key)), nil); err != nil {
+			return err
+		}
 	}
-	return d, err
+	d.topology = sub
+	_, err = Split(c, d, color, key)
+	return err
 }
 
 // CartMap returns the rank that this process would have in the grid that CartCreate makes with
 // reorder, or Undefined if the process would be outside the grid.
-func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
-	if err := c.checkIntra("CartMap"); err != nil {
+func CartMap(c *Comm, dims []int, periods []bool) (int, error) {
+	if err := c.CheckIntra(); err != nil {
 		return Undefined, err
 	}
-	t, err := c.newCart("CartMap", dims, periods)
+	t, err := newCart(c, dims, periods)
 	if err != nil {
-		return Undefined, c.wrap("CartMap", err)
+		return Undefined, err
 	}
-	for i, r := range c.cartOrder(t, true) {
-		if r == c.Rank() {
+	for i, r := range cartOrder(c, t, true) {
+		if r == c.rank {
 			return i, nil
 		}
 	}

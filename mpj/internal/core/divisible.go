@@ -1,4 +1,4 @@
-package mpj
+package core
 
 import (
 	"bytes"
@@ -8,29 +8,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// With P2PMPI_CHECK, each rank tests before a reduction whether the reduction may split its vector
+// With checks, each rank tests before a reduction whether the reduction may split its vector
 // between the items of the operation. The rank applies the operation to copies of its vector, as a
 // whole and in two parts:
 //
 //	whole   |a0 a1 a2 a3 a4 a5|
 //	parts   |a0|a1 a2 a3 a4 a5|    the first item, and the other items
 //
-// The results differ for an operation on larger items, such as a multiplication of 2×2 matrices
-// without Items, because the second part begins within an item.
-
-// checkItemsOf returns err, or an error if err is nil and combine combines items of more than
-// itemLength elements. from is the contribution of this rank.
-func checkItemsOf[T Element](c *Comm, op string, combine Op[T], from []T, err error) error {
-	if err != nil {
-		return err
-	}
-	return c.checkDivisible(op, reductionOf(combine, itemLength(combine)), bytesOf(from))
-}
+// The results differ for an operation on larger items, such as a multiplication of 2×2 matrices that
+// claims items of one element, because the second part begins within an item.
 
 // checkDivisible returns an error unless r may combine the items of b separately.
-func (c *Comm) checkDivisible(op string, r collective.Reduction, b []byte) error {
+func checkDivisible(c *Comm, r collective.Reduction, b []byte) error {
 	if why := indivisible(r, b); why != "" {
-		return c.failf(ErrOp, op, "the operation combines items of more than %d bytes, which reductions may split: use Items or OpOf: %s", r.Size, why)
+		return c.Failf(ErrOp, "the operation combines items of more than %d bytes, which reductions may split: use Items or OpOf: %s", r.Size, why)
 	}
 	return nil
 }

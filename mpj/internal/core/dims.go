@@ -1,4 +1,4 @@
-package mpj
+package core
 
 import "slices"
 
@@ -7,23 +7,23 @@ import "slices"
 // unchanged, and ranks must be a multiple of their product.
 func DimsCreate(ranks int, dims []int) error {
 	if ranks < 1 {
-		return failf(ErrDims, "DimsCreate", "%d ranks", ranks)
+		return Failf(ErrDims, "%d ranks", ranks)
 	}
 	free, rest := 0, ranks
 	for i, d := range dims {
 		switch {
 		case d < 0:
-			return failf(ErrDims, "DimsCreate", "dims[%d] is %d", i, d)
+			return Failf(ErrDims, "dims[%d] is %d", i, d)
 		case d == 0:
 			free++
 		case rest%d != 0:
-			return failf(ErrDims, "DimsCreate", "%d ranks are not a multiple of the product of the dimensions in %v", ranks, dims)
+			return Failf(ErrDims, "%d ranks are not a multiple of the product of the dimensions in %v", ranks, dims)
 		default:
 			rest /= d
 		}
 	}
 	if free == 0 && rest != 1 {
-		return failf(ErrDims, "DimsCreate", "the product of %v is not %d", dims, ranks)
+		return Failf(ErrDims, "the product of %v is not %d", dims, ranks)
 	}
 	factors := balanced(rest, free)
 	for i, d := range dims {

@@ -1,9 +1,8 @@
-package mpj
+package core
 
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 )
 
@@ -20,7 +19,8 @@ import (
 // rank arrive in the order of its operations, and receives are posted in that order.
 
 const (
-	operationSlot = 64 // first slot of nonblocking collectives
+	// OperationSlot is the first slot of nonblocking collectives.
+	OperationSlot = 64
 	operationsMax = 64 // maximum number in progress
 )
 
@@ -40,7 +40,7 @@ func (o *operations) next() (slot uint32, before <-chan struct{}, done chan<- st
 	o.count++
 	previous, end := o.ends[i], make(chan struct{})
 	o.ends[i] = end
-	return operationSlot + uint32(i), previous, end
+	return OperationSlot + uint32(i), previous, end
 }
 
 // slots returns the number of slots that have been used.
@@ -51,15 +51,16 @@ func (o *operations) slots() int {
 }
 
 // start runs collective as the next nonblocking operation of c. The collective sends and receives
-// only in the context of the slot. The request reports its error.
-func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
+// only in the context of the slot. The request reports its error. call is the name of the program's
+// function.
+func start(c *Comm, call string, collective func(slot uint32) error) *Request {
 	slot, before, done := c.operations.next()
-	compared := c.lastCompared()
+	compared := lastCompared(c)
 	if compared != nil {
-		c.calls(slot, compared.call)
+		record(c, slot, compared.call)
 	}
-	r := c.engine().Begin()
-	c.engine().Go(func() { // until collective returns, at the latest when the engine stops
+	r := c.engine.Begin()
+	c.engine.Go(func() { // until collective returns, at the latest when the engine stops
 		defer close(done)
 		if before != nil {
 			<-before
@@ -68,11 +69,29 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		if err == nil {
 			err = collective(slot)
 		}
-		c.engine().Finish(r, engineapi.Status{}, err)
+		c.engine.Finish(r, engineapi.Status{}, err)
 	})
 	description := ""
 	if compared != nil {
 		description = compared.call
 	}
-	return (*Request)(core.NewCollective(&c.base, op, r, description))
+	return NewCollective(c, call, r, description)
+}
+
+// Begun returns the number of nonblocking collectives that have been started on c, which is part of a
+// checkpoint.
+func Begun(c *Comm) int {
+	o := &c.operations
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.count
+}
+
+// SetBegun restores the number that Begun returned. As many collectives are complete.
+func SetBegun(c *Comm, count int) {
+	o := &c.operations
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count = count
+	clear(o.ends[:])
 }

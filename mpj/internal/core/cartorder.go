@@ -1,12 +1,12 @@
-package mpj
+package core
 
 // cartOrder returns the rank in c for each rank of grid t. With reorder, it divides the grid, if
 // possible, into equal boxes that each fill one machine, such that the fewest neighbours are on
 // different machines. All ranks compute the same order.
-func (c *Comm) cartOrder(t *cart, reorder bool) []int {
+func cartOrder(c *Comm, t *cart, reorder bool) []int {
 	n := gridSize(t.dims)
 	order := unordered(n)()
-	machines := c.machines(n)
+	machines := machinesOf(c, n)
 	if !reorder || len(machines) < 2 {
 		return order
 	}
@@ -29,13 +29,13 @@ func (c *Comm) cartOrder(t *cart, reorder bool) []int {
 	return order
 }
 
-// machines returns the first n ranks of c grouped by machine, in rank order, or nil if the machines
+// machinesOf returns the first n ranks of c grouped by machine, in rank order, or nil if the machines
 // do not all have the same number of ranks.
-func (c *Comm) machines(n int) [][]int {
+func machinesOf(c *Comm, n int) [][]int {
 	var machines [][]int
 	at := make(map[int]int) // index in machines
 	for rank := range n {
-		m := c.place(rank).machine
+		m := PlaceOf(c, rank).Machine
 		i, ok := at[m]
 		if !ok {
 			i = len(machines)
