@@ -42,8 +42,13 @@ func (e *Engine) decideRequests(rs []*Request, c choice) (indices []int, err err
 // decideAmong decides the outcome of c, a choice among requests. The outcome is valid until w is used
 // again. e.mu is held.
 func (e *Engine) decideAmong(w *Waiter, rs []*Request, c choice) ([]uint64, error) {
-	c.requests = rs
-	w.requests, w.choice = rs, c
+	w.choice = c
+	w.choice.requests = rs
+	defer w.forget()
+	if !c.waits {
+		return e.transport.Decide(DecisionContext, w)
+	}
+	w.requests = rs
 	for _, r := range rs {
 		r.waiter = w
 	}

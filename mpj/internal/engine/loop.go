@@ -74,9 +74,6 @@ func (l Loop) WriteTo(rank int) { l.e.conns.writeTo(rank) }
 // Relieve ends the waits that the present load allows to end, also those of the transport.
 func (l Loop) Relieve() { l.e.relieve() }
 
-// Queued returns the number of frames that are queued for a process.
-func (l Loop) Queued(to view.Process) int { return len(l.e.conns.outlet(to).queue) }
-
 // QueuedBytes returns the number of bytes that are queued for all processes.
 func (l Loop) QueuedBytes() int { return l.e.conns.queued }
 

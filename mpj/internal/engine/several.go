@@ -17,11 +17,11 @@ func (e *Engine) Waitany(rs []*Request) (int, error) {
 // decideFirst decides which request is the first that is done. It returns its index, or -1 if there
 // is none.
 func (e *Engine) decideFirst(rs []*Request, waits bool) (int, error) {
-	w := NewWaiter()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	defer w.Put()
+	w := e.spares.waiter()
 	values, err := e.decideAmong(w, rs, choice{kind: firstDone, waits: waits})
+	e.spares.recycleWaiter(w) // values are valid until w is used again
 	switch {
 	case err != nil || len(values) == 0:
 		return -1, err
@@ -70,11 +70,11 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 // Testall reports whether all requests are done. At a replica, some may not be done yet when Testall
 // returns true, but they will be: the caller must call Wait for all of them.
 func (e *Engine) Testall(rs []*Request) (bool, error) {
-	w := NewWaiter()
 	e.mu.Lock()
+	w := e.spares.waiter()
 	values, err := e.decideAmong(w, rs, choice{kind: everyDone})
 	all := err == nil && len(values) == 1
-	w.Put()
+	e.spares.recycleWaiter(w)
 	e.mu.Unlock()
 	yieldUnless(all)
 	return all, err

@@ -58,7 +58,7 @@ type Transport interface {
 
 	// View processes a new view, which follows the view before.
 	View(before view.View)
-	// Tick processes a tick, which Engine.armTick has scheduled.
+	// Tick processes a tick, which Loop.Arm has scheduled.
 	Tick()
 	// Flush waits, with w, until every message of this process has reached its destination.
 	Flush(w *Waiter) error

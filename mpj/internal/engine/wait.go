@@ -73,9 +73,13 @@ func (w *Waiter) Wake() {
 // Put returns a Waiter to the pool. No goroutine may wake the waiter afterwards.
 func (w *Waiter) Put() {
 	w.reset()
-	w.requests, w.probe, w.choice = nil, Call{}, choice{}
+	w.probe = Call{}
+	w.forget()
 	waiters.Put(w)
 }
+
+// forget clears what w decides and waits for.
+func (w *Waiter) forget() { w.requests, w.choice = nil, choice{} }
 
 func (w *Waiter) reset() {
 	if w.stale {

@@ -71,7 +71,7 @@ func (l *leading) arrived(from view.Process, f *frame.Frame) error {
 	switch {
 	case from.Rank != l.p.loop.Self().Rank || !v.Live(from):
 	case f.Kind == frame.Pace:
-		if l.p.loop.Queued(from) < maxAnswers { // a replica that does not read gets no answers
+		if l.p.loop.Outlet(from).Queued() < maxAnswers { // a replica that does not read gets no answers
 			l.send(from, frame.PaceReply, f.Seq, l.meter.Answer(l.p.loop.Now()).Encode())
 		}
 	default:
