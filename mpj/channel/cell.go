@@ -9,6 +9,8 @@ import (
 )
 
 const (
+	// cellSize is two lines. With cells of one line, where longer payloads are in the bulk, a message
+	// of 1 byte was 5 % faster between two engines on an AMD EPYC, but one of 64 bytes 18 % slower.
 	cellSize = cacheLine
 	// inlineSize is the longest payload that fits into a cell.
 	inlineSize = cellSize - 32

@@ -66,8 +66,8 @@ func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 		err = s.err
 	default:
 		c := s.cell(s.cellsEnd)
-		c.put(&f.Header, uint16(f.Size))
 		copy(c.inline[:], f.Payload)
+		c.put(&f.Header, uint16(f.Size))
 		s.publish(c)
 		done = true
 	}
@@ -75,20 +75,22 @@ func (s *ShmSender) TrySend(f frame.Frame) (done bool, err error) {
 	return done, err
 }
 
-// sendLong is TrySend for a frame whose payload does not fit into a cell.
+// sendLong is TrySend for a frame whose payload does not fit into a cell. It writes the cell after the
+// payload, immediately before the stamp: otherwise the receiver, which polls the cell, takes its line
+// back in between, and the stamp costs another cache miss.
 func (s *ShmSender) sendLong(f *frame.Frame) (done bool, err error) {
 	for s.sent < f.Size {
 		n := min(f.Size-s.sent, s.step)
 		if !s.room(bulkLength(n)) {
 			return false, s.err
 		}
+		s.write(s.bulkEnd, f.Payload[s.sent:s.sent+n])
 		c := s.cell(s.cellsEnd)
 		if !s.begun {
 			c.put(&f.Header, inBulk)
 			s.begun = true
 		}
 		*c.extent() = extent{size: uint32(f.Size), part: uint32(n)}
-		s.write(s.bulkEnd, f.Payload[s.sent:s.sent+n])
 		s.sent += n
 		s.bulkEnd += bulkLength(n)
 		s.publish(c)
