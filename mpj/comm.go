@@ -60,12 +60,7 @@ func fromBase(b *core.Comm) *Comm {
 
 func (c *Comm) engine() *engine.Engine { return c.base.Engine() }
 
-// local returns the communicator of the local group of an intercommunicator, or nil.
-func (c *Comm) local() *Comm { return fromBase(c.base.Local()) }
-
 func (c *Comm) context(slot uint32) uint32 { return c.base.Context(slot) }
-
-func (c *Comm) worldRank(rank int) int { return c.base.WorldRank(rank) }
 
 func (c *Comm) rankOf(world int) int { return c.base.RankOf(world) }
 

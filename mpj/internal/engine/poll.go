@@ -16,18 +16,18 @@ type Bell interface {
 	Disarm() // other processes need not ring; ends Sleep
 }
 
-// A ring is an end of a channel in shared memory. It never blocks, so a goroutine of the engine must
-// poll it.
-type (
-	ringReceiver interface {
-		Ready() bool
-		Arrived() bool // like Ready, but does not detect the end; a single load
-		TryReceive(alloc func(frame.Header) []byte) (frame.Frame, bool, error)
-	}
-	RingSender interface {
-		TrySend(frame.Frame) (done bool, err error)
-	}
-)
+// A ringReceiver is the receiving end of a channel in shared memory. It never blocks, so a goroutine
+// of the engine must poll it.
+type ringReceiver interface {
+	Ready() bool
+	Arrived() bool // like Ready, but does not detect the end; a single load
+	TryReceive(alloc func(frame.Header) []byte) (frame.Frame, bool, error)
+}
+
+// A RingSender is the sending end of such a channel.
+type RingSender interface {
+	TrySend(frame.Frame) (done bool, err error)
+}
 
 // A MemorySender is a ring whose receiver may read the payloads of this process.
 type MemorySender interface {
