@@ -56,24 +56,21 @@ func callOf[T Element](c *Comm, op string) core.Call {
 	return call
 }
 
-// compares reports whether the ranks of c compare their calls. c may be nil.
-func (c *Comm) compares() bool { return c != nil && c.world.checks }
-
 // run carries out a collective without an operation.
-func run(c *Comm, call core.Call, p core.Plan) error { return combine(c, call, p, core.Op{}) }
+func run(c *Comm, call core.Call, p *core.Plan) error { return combine(c, call, p, core.Op{}) }
 
 // begin is the nonblocking form of run.
-func begin(c *Comm, call core.Call, p core.Plan) (*Request, error) {
+func begin(c *Comm, call core.Call, p *core.Plan) (*Request, error) {
 	return beginCombine(c, call, p, core.Op{})
 }
 
 // combine carries out a collective.
-func combine(c *Comm, call core.Call, p core.Plan, op core.Op) error {
+func combine(c *Comm, call core.Call, p *core.Plan, op core.Op) error {
 	return c.wrap(call.Name, core.Run(c.core(), call, p, op))
 }
 
 // beginCombine is the nonblocking form of combine.
-func beginCombine(c *Comm, call core.Call, p core.Plan, op core.Op) (*Request, error) {
+func beginCombine(c *Comm, call core.Call, p *core.Plan, op core.Op) (*Request, error) {
 	r, err := core.Begin(c.core(), call, p, op)
 	return (*Request)(r), c.wrap(call.Name, err)
 }
