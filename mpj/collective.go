@@ -47,10 +47,10 @@ func argument[T Element](s []T) core.Elements {
 	return core.Elements{Bytes: bytesOf(s), Length: len(s), Unit: sizeOf[T](), Null: s == nil}
 }
 
-// callOf describes a call of function op on elements of type T.
-func callOf[T Element](c *Comm, op string) core.Call {
-	call := core.Call{Name: op}
-	if c.compares() {
+// callOf describes a call of function op on elements of type T. It is short enough to be inlined.
+func callOf[T Element](c *Comm, op string) (call core.Call) {
+	call.Name = op
+	if c != nil && c.world.checks {
 		call.Type = elementName[T]()
 	}
 	return call
