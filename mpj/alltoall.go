@@ -40,7 +40,7 @@ func Ialltoallw(c *Comm, send, recv []Typed) (*Request, error) {
 }
 
 // alltoallw returns the plan of op, which exchanges items.
-func alltoallw(send, recv []Typed, op string) core.Plan {
+func alltoallw(send, recv []Typed, op string) *core.Plan {
 	out, err := buffersOf(send, op)
 	in, invalid := buffersOf(recv, op)
 	if err != nil {

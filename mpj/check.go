@@ -4,8 +4,6 @@ import (
 	"os"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 )
 
 // checkVariable is the environment variable that turns on checks. With P2PMPI_CHECK=1 at all ranks,
@@ -23,11 +21,4 @@ func checksWanted() (bool, error) {
 	default:
 		return false, failf(ErrArg, "Init", "%s=%q: want 1 or 0", checkVariable, v)
 	}
-}
-
-// agree compares call with the calls of the other ranks, if checks are on. invalid is the reason why
-// this rank rejects its arguments, or nil; agree returns it after it has sent the reason to the
-// other ranks. For a nonblocking call, agree only starts the comparison.
-func (c *Comm) agree(op string, call calls.Call, invalid error) error {
-	return errorOf(op, core.Agree(&c.base, op, call, invalid))
 }

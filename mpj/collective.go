@@ -47,33 +47,30 @@ func argument[T Element](s []T) core.Elements {
 	return core.Elements{Bytes: bytesOf(s), Length: len(s), Unit: sizeOf[T](), Null: s == nil}
 }
 
-// callOf describes a call of function op on elements of type T.
-func callOf[T Element](c *Comm, op string) core.Call {
-	call := core.Call{Name: op}
-	if c.compares() {
+// callOf describes a call of function op on elements of type T. It is short enough to be inlined.
+func callOf[T Element](c *Comm, op string) (call core.Call) {
+	call.Name = op
+	if c != nil && c.world.checks {
 		call.Type = elementName[T]()
 	}
 	return call
 }
 
-// compares reports whether the ranks of c compare their calls. c may be nil.
-func (c *Comm) compares() bool { return c != nil && c.world.checks }
-
 // run carries out a collective without an operation.
-func run(c *Comm, call core.Call, p core.Plan) error { return combine(c, call, p, core.Op{}) }
+func run(c *Comm, call core.Call, p *core.Plan) error { return combine(c, call, p, core.Op{}) }
 
 // begin is the nonblocking form of run.
-func begin(c *Comm, call core.Call, p core.Plan) (*Request, error) {
+func begin(c *Comm, call core.Call, p *core.Plan) (*Request, error) {
 	return beginCombine(c, call, p, core.Op{})
 }
 
 // combine carries out a collective.
-func combine(c *Comm, call core.Call, p core.Plan, op core.Op) error {
+func combine(c *Comm, call core.Call, p *core.Plan, op core.Op) error {
 	return c.wrap(call.Name, core.Run(c.core(), call, p, op))
 }
 
 // beginCombine is the nonblocking form of combine.
-func beginCombine(c *Comm, call core.Call, p core.Plan, op core.Op) (*Request, error) {
+func beginCombine(c *Comm, call core.Call, p *core.Plan, op core.Op) (*Request, error) {
 	r, err := core.Begin(c.core(), call, p, op)
 	return (*Request)(r), c.wrap(call.Name, err)
 }

@@ -1,8 +1,11 @@
 package mpj
 
 import (
+	"errors"
+	"fmt"
 	"math"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/core"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engineapi"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/platform/engine"
@@ -36,10 +39,9 @@ type Comm struct {
 
 // The slots of package core that this package uses.
 const (
-	messageSlot       = core.MessageSlot
-	collectiveSlot    = core.CollectiveSlot
-	neighbourhoodSlot = core.NeighbourhoodSlot
-	detectorSlot      = core.DetectorSlot
+	messageSlot    = core.MessageSlot
+	collectiveSlot = core.CollectiveSlot
+	detectorSlot   = core.DetectorSlot
 )
 
 // core returns the communicator of package core that c contains, or nil if c is nil.
@@ -123,4 +125,60 @@ func (c *Comm) check(op string) error { return errorOf(op, c.core().Check()) }
 // checkIntra is like check, for operations that intercommunicators do not support.
 func (c *Comm) checkIntra(op string) error {
 	return errorOf(op, c.core().CheckIntra())
+}
+
+// SetErrhandler sets the error handler of c; nil means ErrorsReturn. Communicators created from c
+// later inherit it.
+func (c *Comm) SetErrhandler(h Errhandler) { c.base.SetHandler(h) }
+
+// Errhandler returns the handler of c, or nil if none was set.
+func (c *Comm) Errhandler() Errhandler {
+	h, _ := c.base.Handler().(Errhandler)
+	return h
+}
+
+// compares reports whether the ranks of c compare their calls. c may be nil.
+func (c *Comm) compares() bool { return c != nil && c.world.checks }
+
+// agree compares call with the calls of the other ranks, if checks are on. invalid is the reason why
+// this rank rejects its arguments, or nil; agree returns it after it has sent the reason to the
+// other ranks. For a nonblocking call, agree only starts the comparison.
+func (c *Comm) agree(op string, call calls.Call, invalid error) error {
+	return errorOf(op, core.Agree(&c.base, op, call, invalid))
+}
+
+// failf returns the error of function op on c.
+func (c *Comm) failf(class Class, op, format string, args ...any) error {
+	return c.handle(&Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)})
+}
+
+// wrap returns the *Error of function op on c for an error from a lower layer. It returns nil, and
+// an *Error that was already handled, unchanged.
+func (c *Comm) wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.wrapped(op, err)
+}
+
+// wrapped is wrap for a non-nil error. It is a separate function so that wrap is inlined, which
+// keeps messages cheap.
+func (c *Comm) wrapped(op string, err error) error {
+	var ready *Error
+	if !errors.As(err, &ready) {
+		return converted(op, c.core().Translate(err))
+	}
+	if ready.handled {
+		return err
+	}
+	return c.handle(ready)
+}
+
+// handle completes an error of c that is about to be returned, and passes it to the error handler.
+func (c *Comm) handle(err *Error) error {
+	err.Rank, err.handled = c.Rank(), true
+	if h := c.Errhandler(); h != nil {
+		return h(c, err)
+	}
+	return err
 }

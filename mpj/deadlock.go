@@ -74,24 +74,24 @@ func (w *World) describe(call engineapi.Call) (text string, ranks []int) {
 	}
 	slot := call.Context & 0xff
 	if slot != messageSlot {
-		return fmt.Sprintf("%s, in which it needs rank %s", core.CalledIn(&c.base, slot), c.peerName(call.Peer)), ranks
+		return fmt.Sprintf("%s, in which it needs rank %s", core.CalledIn(&c.base, slot), peerName(c, call.Peer)), ranks
 	}
-	return c.describeMessage(call), ranks
+	return describeMessage(c, call), ranks
 }
 
 // describeMessage describes a call that waits for messages of the program.
-func (c *Comm) describeMessage(call engineapi.Call) string {
+func describeMessage(c *Comm, call engineapi.Call) string {
 	if call.Kind == engineapi.Sending {
-		return fmt.Sprintf("Send(dest %s, tag %d, %d bytes, %s): no receive matches", c.peerName(call.Peer), call.Tag, call.Size, c.title())
+		return fmt.Sprintf("Send(dest %s, tag %d, %d bytes, %s): no receive matches", peerName(c, call.Peer), call.Tag, call.Size, c.base.Title())
 	}
 	name := "Recv"
 	if call.Kind == engineapi.Probing {
 		name = "Probe"
 	}
-	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), core.TagText(int(call.Tag)), c.title())
+	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, peerName(c, call.Peer), core.TagText(int(call.Tag)), c.base.Title())
 	var here []string
 	for _, s := range call.Unexpected {
-		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
+		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, peerName(c, s.Source)))
 	}
 	if len(here) > 0 {
 		text += ": the messages that have arrived have " + strings.Join(here, ", ")
@@ -99,12 +99,9 @@ func (c *Comm) describeMessage(call engineapi.Call) string {
 	return text
 }
 
-func (c *Comm) peerName(world int) string {
+func peerName(c *Comm, world int) string {
 	if world == AnySource {
 		return "AnySource"
 	}
 	return fmt.Sprint(c.rankOf(world))
 }
-
-// title returns a display name for c.
-func (c *Comm) title() string { return c.base.Title() }

@@ -14,13 +14,3 @@ func ErrorsAreFatal(c *Comm, err *Error) error {
 	c.world.Abort(1, err.Error())
 	return err
 }
-
-// SetErrhandler sets the error handler of c; nil means ErrorsReturn. Communicators created from c
-// later inherit it.
-func (c *Comm) SetErrhandler(h Errhandler) { c.base.SetHandler(h) }
-
-// Errhandler returns the handler of c, or nil if none was set.
-func (c *Comm) Errhandler() Errhandler {
-	h, _ := c.base.Handler().(Errhandler)
-	return h
-}

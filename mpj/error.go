@@ -135,39 +135,3 @@ func fault(op string, err error) *Error {
 	}
 	return &Error{Class: Class(e.Class.Error()), Op: cmp.Or(e.Call, op), Rank: e.Rank, Detail: e.Detail, Err: e.Err}
 }
-
-// failf returns the error of function op on c.
-func (c *Comm) failf(class Class, op, format string, args ...any) error {
-	return c.handle(&Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)})
-}
-
-// wrap returns the *Error of function op on c for an error from a lower layer. It returns nil, and
-// an *Error that was already handled, unchanged.
-func (c *Comm) wrap(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return c.wrapped(op, err)
-}
-
-// wrapped is wrap for a non-nil error. It is a separate function so that wrap is inlined, which
-// keeps messages cheap.
-func (c *Comm) wrapped(op string, err error) error {
-	var ready *Error
-	if !errors.As(err, &ready) {
-		return converted(op, c.core().Translate(err))
-	}
-	if ready.handled {
-		return err
-	}
-	return c.handle(ready)
-}
-
-// handle completes an error of c that is about to be returned, and passes it to the error handler.
-func (c *Comm) handle(err *Error) error {
-	err.Rank, err.handled = c.Rank(), true
-	if h := c.Errhandler(); h != nil {
-		return h(c, err)
-	}
-	return err
-}

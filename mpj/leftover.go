@@ -49,8 +49,8 @@ type failure struct {
 	text  string
 }
 
-// failed returns the failure that m reports.
-func (c *Comm) failed(m engineapi.Unmatched) failure {
+// failureOf returns the failure in c that m reports.
+func failureOf(c *Comm, m engineapi.Unmatched) failure {
 	err := collective.PendingReason(c.engine(), m.Context, m.Status.Source)
 	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
 	if failed, ok := errors.AsType[*collective.FailedError](err); ok {
@@ -89,7 +89,7 @@ func (w *World) unmatched() (failures []failure, words []string) {
 		case slot == collectiveSlot || slot >= core.OperationSlot && c.TopoTest() == NoTopology:
 			switch collective.RoleOf(m.Status.Tag) {
 			case collective.Failure:
-				failures = append(failures, c.failed(m))
+				failures = append(failures, failureOf(c, m))
 			case collective.Nothing:
 				words = append(words, fmt.Sprintf("%d bytes of a %v that rank %d calls in communicator %q and this rank does not",
 					s.Size, collective.Call(s.Tag), s.Source, c.Name()))

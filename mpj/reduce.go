@@ -33,13 +33,17 @@ func applyOp[T Element](op Op[T], in, inout []T) {
 	bytesOf(inout)
 }
 
-// reductionCall describes a call of function name that combines elements with op.
+// reductionCall describes a call of function name that combines elements with op. It is short enough
+// to be inlined.
 func reductionCall[T Element](c *Comm, name string, op Op[T]) core.Call {
-	call := callOf[T](c, name)
-	if c.compares() {
-		call.Operation = operationName(reflect.ValueOf(op).Pointer())
+	if c != nil && c.world.checks {
+		return describedReduction(name, op)
 	}
-	return call
+	return core.Call{Name: name}
+}
+
+func describedReduction[T Element](name string, op Op[T]) core.Call {
+	return core.Call{Name: name, Type: elementName[T](), Operation: operationName(reflect.ValueOf(op).Pointer())}
 }
 
 // operationName returns the name of the function at an address, or "" if it has none.

@@ -22,24 +22,24 @@ import (
 
 // NeighborAllgather returns the Plan that sends send along every outgoing edge, and stores the data
 // received along each edge in the block of recv for that edge. All blocks have the length of send.
-func NeighborAllgather(send, recv Elements) Plan {
-	return Plan{kind: neighborAllgather, send: send, recv: recv}
+func NeighborAllgather(send, recv Elements) *Plan {
+	return &Plan{kind: neighborAllgather, send: send, recv: recv}
 }
 
 // NeighborAllgatherv is NeighborAllgather with blocks of different lengths.
-func NeighborAllgatherv(send, recv Elements, counts, displs []int) Plan {
-	return Plan{kind: neighborAllgatherv, send: send, recv: recv, in: division{counts, displs}}
+func NeighborAllgatherv(send, recv Elements, counts, displs []int) *Plan {
+	return &Plan{kind: neighborAllgatherv, send: send, recv: recv, in: division{counts, displs}}
 }
 
 // NeighborAlltoall returns the Plan that sends one of equal blocks of send along each outgoing edge,
 // and stores the data received along each edge in its block of recv.
-func NeighborAlltoall(send, recv Elements) Plan {
-	return Plan{kind: neighborAlltoall, send: send, recv: recv}
+func NeighborAlltoall(send, recv Elements) *Plan {
+	return &Plan{kind: neighborAlltoall, send: send, recv: recv}
 }
 
 // NeighborAlltoallv is NeighborAlltoall with blocks of different lengths.
-func NeighborAlltoallv(send Elements, sendCounts, sendDispls []int, recv Elements, recvCounts, recvDispls []int) Plan {
-	return Plan{kind: neighborAlltoallv, send: send, out: division{sendCounts, sendDispls}, recv: recv, in: division{recvCounts, recvDispls}}
+func NeighborAlltoallv(send Elements, sendCounts, sendDispls []int, recv Elements, recvCounts, recvDispls []int) *Plan {
+	return &Plan{kind: neighborAlltoallv, send: send, out: division{sendCounts, sendDispls}, recv: recv, in: division{recvCounts, recvDispls}}
 }
 
 // An exchange is this rank's part of a neighbourhood collective, with one block for each edge.

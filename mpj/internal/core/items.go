@@ -15,12 +15,12 @@ type exchangedItems struct {
 // Alltoallw is Alltoall for items of datatypes: send[j] is sent to rank j, and the data from rank i is
 // stored in recv[i]. If send is nil, recv[j] is sent to rank j and then replaced. invalid is the
 // reason why one of the items is invalid, or nil.
-func Alltoallw(send, recv []Buffer, invalid error) Plan {
+func Alltoallw(send, recv []Buffer, invalid error) *Plan {
 	x := &exchangedItems{send: send, recv: recv, inPlace: send == nil, invalid: invalid}
 	if x.inPlace {
 		x.send = recv
 	}
-	return Plan{kind: alltoallw, items: x}
+	return &Plan{kind: alltoallw, items: x}
 }
 
 // check returns an error unless there is one valid item for each rank.

@@ -52,7 +52,7 @@ const (
 )
 
 // Run carries out p on c. op is the operation of a reduction.
-func Run(c *Comm, call Call, p Plan, op Op) error {
+func Run(c *Comm, call Call, p *Plan, op Op) error {
 	if err := p.check(c, call, op); err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func Run(c *Comm, call Call, p Plan, op Op) error {
 }
 
 // Begin is the nonblocking form of Run. The buffers belong to the request until it is complete.
-func Begin(c *Comm, call Call, p Plan, op Op) (*Request, error) {
+func Begin(c *Comm, call Call, p *Plan, op Op) (*Request, error) {
 	if err := p.check(c, call, op); err != nil {
 		return nil, err
 	}

@@ -8,31 +8,31 @@ import (
 
 // Reduce returns the Plan that combines send of all ranks, element by element and in rank order, into
 // root's recv. At root, a null send means that recv contains the contribution.
-func Reduce(send, recv Elements, root int) Plan {
-	return Plan{kind: reduce, send: send, recv: recv, root: root}
+func Reduce(send, recv Elements, root int) *Plan {
+	return &Plan{kind: reduce, send: send, recv: recv, root: root}
 }
 
 // Allreduce is Reduce with the result at every rank.
-func Allreduce(send, recv Elements) Plan { return Plan{kind: allreduce, send: send, recv: recv} }
+func Allreduce(send, recv Elements) *Plan { return &Plan{kind: allreduce, send: send, recv: recv} }
 
 // ReduceScatterBlock returns the Plan that combines send of all ranks, and stores the i-th of equal
 // parts of the result in recv of rank i. If send is null, recv contains the contribution, and its
 // first part gets the result.
-func ReduceScatterBlock(send, recv Elements) Plan {
-	return Plan{kind: reduceScatterBlock, send: send, recv: recv}
+func ReduceScatterBlock(send, recv Elements) *Plan {
+	return &Plan{kind: reduceScatterBlock, send: send, recv: recv}
 }
 
 // ReduceScatter is ReduceScatterBlock with contiguous parts of different lengths.
-func ReduceScatter(send, recv Elements, counts []int) Plan {
-	return Plan{kind: reduceScatter, send: send, recv: recv, in: division{counts: counts}}
+func ReduceScatter(send, recv Elements, counts []int) *Plan {
+	return &Plan{kind: reduceScatter, send: send, recv: recv, in: division{counts: counts}}
 }
 
 // Scan returns the Plan that combines, at each rank, send of ranks 0 to that rank, in order, into
 // recv.
-func Scan(send, recv Elements) Plan { return Plan{kind: scan, send: send, recv: recv} }
+func Scan(send, recv Elements) *Plan { return &Plan{kind: scan, send: send, recv: recv} }
 
 // Exscan is Scan without the rank's own contribution. recv of rank 0 is unchanged.
-func Exscan(send, recv Elements) Plan { return Plan{kind: exscan, send: send, recv: recv} }
+func Exscan(send, recv Elements) *Plan { return &Plan{kind: exscan, send: send, recv: recv} }
 
 // reduction returns o, which is valid, for algorithms.
 func (o Op) reduction() collective.Reduction {

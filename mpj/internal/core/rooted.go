@@ -6,40 +6,40 @@ import (
 )
 
 // Barrier returns the Plan that is complete when every rank carries it out.
-func Barrier() Plan { return Plan{kind: barrier} }
+func Barrier() *Plan { return &Plan{kind: barrier} }
 
 // Bcast returns the Plan that copies root's buf to the buf of every rank.
-func Bcast(buf Elements, root int) Plan { return Plan{kind: bcast, send: buf, root: root} }
+func Bcast(buf Elements, root int) *Plan { return &Plan{kind: bcast, send: buf, root: root} }
 
 // Gather returns the Plan that gathers send of all ranks, in rank order, into root's recv. At root,
 // send may be null.
-func Gather(send, recv Elements, root int) Plan {
-	return Plan{kind: gather, send: send, recv: recv, root: root}
+func Gather(send, recv Elements, root int) *Plan {
+	return &Plan{kind: gather, send: send, recv: recv, root: root}
 }
 
 // Gatherv is Gather with blocks of different lengths, which are significant at root only.
-func Gatherv(send, recv Elements, counts, displs []int, root int) Plan {
-	return Plan{kind: gatherv, send: send, recv: recv, in: division{counts, displs}, root: root}
+func Gatherv(send, recv Elements, counts, displs []int, root int) *Plan {
+	return &Plan{kind: gatherv, send: send, recv: recv, in: division{counts, displs}, root: root}
 }
 
 // Scatter returns the Plan that sends the i-th of equal parts of root's send to recv of rank i. At
 // root, recv may be null.
-func Scatter(send, recv Elements, root int) Plan {
-	return Plan{kind: scatter, send: send, recv: recv, root: root}
+func Scatter(send, recv Elements, root int) *Plan {
+	return &Plan{kind: scatter, send: send, recv: recv, root: root}
 }
 
 // Scatterv is Scatter with blocks of different lengths, which are significant at root only.
-func Scatterv(send Elements, counts, displs []int, recv Elements, root int) Plan {
-	return Plan{kind: scatterv, send: send, out: division{counts, displs}, recv: recv, root: root}
+func Scatterv(send Elements, counts, displs []int, recv Elements, root int) *Plan {
+	return &Plan{kind: scatterv, send: send, out: division{counts, displs}, recv: recv, root: root}
 }
 
 // buffers returns the buffer of this rank's part and the buffer that is significant at root only,
 // with their names.
-func (p *Plan) buffers() (mine Elements, mineName string, whole Elements, wholeName string) {
+func (p *Plan) buffers() (mine *Elements, mineName string, whole *Elements, wholeName string) {
 	if p.kind == gather || p.kind == gatherv {
-		return p.send, "send", p.recv, "recv"
+		return &p.send, "send", &p.recv, "recv"
 	}
-	return p.recv, "recv", p.send, "send"
+	return &p.recv, "recv", &p.send, "send"
 }
 
 // prepareParts prepares Gather and Scatter.

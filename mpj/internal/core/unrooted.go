@@ -4,21 +4,21 @@ import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 
 // Allgather returns the Plan that gathers send of all ranks, in rank order, into recv of every rank.
 // If send is null, this rank's contribution is already in recv.
-func Allgather(send, recv Elements) Plan { return Plan{kind: allgather, send: send, recv: recv} }
+func Allgather(send, recv Elements) *Plan { return &Plan{kind: allgather, send: send, recv: recv} }
 
 // Allgatherv is Allgather with blocks of different lengths.
-func Allgatherv(send, recv Elements, counts, displs []int) Plan {
-	return Plan{kind: allgatherv, send: send, recv: recv, in: division{counts, displs}}
+func Allgatherv(send, recv Elements, counts, displs []int) *Plan {
+	return &Plan{kind: allgatherv, send: send, recv: recv, in: division{counts, displs}}
 }
 
 // Alltoall returns the Plan that sends the j-th of equal parts of send to rank j, and stores the part
 // from rank i as the i-th part of recv. If send is null, the parts of recv are exchanged in place.
-func Alltoall(send, recv Elements) Plan { return Plan{kind: alltoall, send: send, recv: recv} }
+func Alltoall(send, recv Elements) *Plan { return &Plan{kind: alltoall, send: send, recv: recv} }
 
 // Alltoallv is Alltoall with parts of different lengths. If send is null and sendCounts is nil, the
 // parts of recv are exchanged in place.
-func Alltoallv(send Elements, sendCounts, sendDispls []int, recv Elements, recvCounts, recvDispls []int) Plan {
-	return Plan{kind: alltoallv, send: send, out: division{sendCounts, sendDispls}, recv: recv, in: division{recvCounts, recvDispls}}
+func Alltoallv(send Elements, sendCounts, sendDispls []int, recv Elements, recvCounts, recvDispls []int) *Plan {
+	return &Plan{kind: alltoallv, send: send, out: division{sendCounts, sendDispls}, recv: recv, in: division{recvCounts, recvDispls}}
 }
 
 func (p *Plan) prepareAllgather(c *Comm) error {
