@@ -23,9 +23,9 @@ type messageID struct {
 // lost with a process or a channel, the sender asks, and the replicas that have matched the message
 // report again. Of the engine, it needs the view, the queues, and whether a message is unmatched.
 type notices struct {
-	p     *transport
-	early map[messageID]struct{}       // matched messages that this process has yet to send
-	asked map[messageID][]view.Process // processes that must get a notice when a message has been matched
+	p      *transport
+	unsent map[messageID]struct{}       // matched messages that this process has yet to send
+	asked  map[messageID][]view.Process // processes that must get a notice when a message has been matched
 }
 
 // matched reports the match of m to the replicas of its source that wait for it.
@@ -62,16 +62,16 @@ func (n *notices) record(name messageID, replica int) {
 		n.p.windows.settle(s)
 		return
 	}
-	if name.seq > n.p.protocol.Sent(name.context, name.rank) && len(n.early) < maxNotices {
-		n.early[name] = struct{}{}
+	if name.seq > n.p.protocol.Sent(name.context, name.rank) && len(n.unsent) < maxNotices {
+		n.unsent[name] = struct{}{}
 	}
 }
 
 // arrivedEarly reports whether a notice of the match of a message has arrived before this process
 // sends the message. It forgets the notice.
 func (n *notices) arrivedEarly(name messageID) bool {
-	_, ok := n.early[name]
-	delete(n.early, name)
+	_, ok := n.unsent[name]
+	delete(n.unsent, name)
 	return ok
 }
 
@@ -106,7 +106,7 @@ func (n *notices) hasMatched(name messageID) bool {
 // resume forgets the notices of messages that this process has sent, and answers the processes that
 // have asked about messages that it has received, both in the checkpoint from which it resumes.
 func (n *notices) resume() {
-	maps.DeleteFunc(n.early, func(name messageID, _ struct{}) bool {
+	maps.DeleteFunc(n.unsent, func(name messageID, _ struct{}) bool {
 		return name.seq <= n.p.protocol.Sent(name.context, name.rank)
 	})
 	for name, by := range n.asked {

@@ -67,7 +67,7 @@ func newTransport(l engine.Loop, c *Config) *transport {
 	p.reports = newReports(p, c)
 	p.leading = leading{p: p, meter: lead.NewMeter()}
 	p.windows = newWindows(p)
-	p.notices = notices{p: p, early: make(map[messageID]struct{}), asked: make(map[messageID][]view.Process)}
+	p.notices = notices{p: p, unsent: make(map[messageID]struct{}), asked: make(map[messageID][]view.Process)}
 	p.retained = retained{p: p, users: make(map[*byte]int)}
 	p.finish.p = p
 	p.decisions = newDecisions(p)
